@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators import generate
-from jobcast.traces.generators.campus import EARLY_LOOK_SHARE, parse_campus, zone_of
+from jobcast.traces.generators import GENERATORS, generate
+from jobcast.traces.generators.campus import EARLY_LOOK_SHARE, zone_of
 from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.table import Trace
 
@@ -225,7 +225,7 @@ def main(arguments: list[str]) -> None:
     """Measure one draw and print it."""
     settings = dict(word.split("=", 1) for word in arguments if "=" in word)
     seeds = [int(word) for word in arguments if "=" not in word]
-    config = parse_campus(settings)
+    config = GENERATORS["campus"].parse(settings)
     trace, pools = generate("campus", seeds[0] if seeds else 0, settings)
     lines = [f"{name:26s} {value:10.3f}" for name, value in figures(trace, pools, config).items()]
     print("\n".join([*lines, "", HEADING, *pool_lines(trace, pools, config)]))

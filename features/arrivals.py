@@ -100,8 +100,7 @@ def arrival_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: Array
         history.completion_duration_s,
     )
     # Contiguous float64: the kernels are compiled for nothing else, and views of a run are not always so.
-    rows: Floats = feature_rows(*(np.ascontiguousarray(c, np.float64) for c in columns), ticks, horizons)
-    return rows
+    return np.asarray(feature_rows(*(np.ascontiguousarray(c, np.float64) for c in columns), ticks, horizons))
 
 
 PAPER_SETS = ("periodic", "+ recent arrivals", "+ recent completions", "+ future completions")

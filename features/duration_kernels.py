@@ -6,15 +6,11 @@ was known at an instant can be told after it, too.
 """
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain.arrays import Floats, Ints
-
-njit: Any = numba.njit
+from jobcast.domain.compiled import F1, F2, I1, I2, READ_F1, READ_I1, READ_I2, njit, types
 
 DEPTHS = (5, 20, 50)
 """How many of a group's last finished jobs are counted by bin."""
@@ -42,27 +38,19 @@ JUST_STARTED_S = 300.0
 """A start since then is counted as one of the job's own burst."""
 DAY_S = 86400.0
 
-_INTS = types.Array(types.int64, 1, "C", readonly=True)
-_INTS_2D = types.Array(types.int64, 2, "C", readonly=True)
-_FLOATS = types.Array(types.float64, 1, "C", readonly=True)
-_NUMBERS = types.Array(types.int64, 1, "C")
-_LINKS = types.Array(types.int64, 2, "C")
-_INSTANTS = types.Array(types.float64, 1, "C")
-_ROW = types.Array(types.float64, 1, "C")
-_ROWS = types.Array(types.float64, 2, "C")
-_FINISHED = (_INSTANTS, _NUMBERS, _INSTANTS, _LINKS, _NUMBERS)
-_STARTED = (_INSTANTS, _INSTANTS, _LINKS, _NUMBERS)
-_NOTE = types.void(*_FINISHED, types.int64, _INTS, _FLOATS, types.float64, types.float64)
-_BEGIN = types.void(*_STARTED, types.int64, _INTS, types.float64, types.float64)
-_NOTE_ALL = types.void(*_FINISHED, types.int64, _INTS_2D, _FLOATS, _FLOATS, _FLOATS)
-_BEGIN_ALL = types.void(*_STARTED, types.int64, _INTS_2D, _FLOATS)
-_FILL = types.void(*_FINISHED, *_STARTED, _INTS, _FLOATS, types.float64, types.float64, _ROW)
+_FINISHED = (F1, I1, F1, I2, I1)
+_STARTED = (F1, F1, I2, I1)
+_NOTE = types.void(*_FINISHED, types.int64, READ_I1, READ_F1, types.float64, types.float64)
+_BEGIN = types.void(*_STARTED, types.int64, READ_I1, types.float64, types.float64)
+_NOTE_ALL = types.void(*_FINISHED, types.int64, READ_I2, READ_F1, READ_F1, READ_F1)
+_BEGIN_ALL = types.void(*_STARTED, types.int64, READ_I2, READ_F1)
+_FILL = types.void(*_FINISHED, *_STARTED, READ_I1, READ_F1, types.float64, types.float64, F1)
 _SWEEP = types.void(
-    *_FINISHED, *_STARTED, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _INTS, _INTS, _INTS, _INTS_2D, _FLOATS, _INTS,
-    _ROWS,
+    *_FINISHED, *_STARTED, READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_I1, READ_I1, READ_I1, READ_I2, READ_F1,
+    READ_I1, F2,
 )  # fmt: skip
-_POOL = types.void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, types.float64, types.float64, _FLOATS, _ROW)
-_POOLS = types.void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _INTS, types.int64, _ROWS)
+_POOL = types.void(READ_F1, READ_F1, READ_F1, READ_F1, types.float64, types.float64, READ_F1, F1)
+_POOLS = types.void(READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_I1, types.int64, F2)
 
 
 @njit([_NOTE], cache=True)

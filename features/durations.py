@@ -216,8 +216,7 @@ def _group_numbers(trace: Trace) -> tuple[Ints, int]:
 def _names(trace: Trace, column: str) -> list[str]:
     if column not in trace.jobs.columns:
         return [""] * len(trace)
-    names: list[str] = trace.jobs[column].fill_null("").to_list()
-    return names
+    return trace.jobs[column].fill_null("").to_list()
 
 
 State = tuple[Floats, Ints, Floats, Ints, Ints, Floats, Floats, Ints, Ints]

@@ -14,15 +14,11 @@ or one are asked for, and whether the arrays hold later events or not.
 """
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain.arrays import Floats, Ints
-
-njit: Any = numba.njit
+from jobcast.domain.compiled import F1, F3, I1, READ_F1, READ_I1, njit, types
 
 HOUR_S = 3600.0
 DAY_S = 86400.0
@@ -327,11 +323,7 @@ def _fill(
     _recent_gpus(rows, arrival_s, arrival_gpus, ticks_s, horizons_s)
 
 
-_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
-_ROWS = types.Array(types.float64, 3, "C")
-
-
-@njit([_ROWS(*(_COLUMN,) * 8)], cache=True)
+@njit([F3(*(READ_F1,) * 8)], cache=True)
 def feature_rows(
     arrival_s: Floats,
     arrival_gpus: Floats,
@@ -357,9 +349,6 @@ def feature_rows(
 
 SPARE_S = 1.0
 """Arrivals this much older than the oldest edge are summed too, whose float64 may be rounded either way."""
-_IN = types.Array(types.float64, 1, "C", readonly=True)
-_COUNTS = types.Array(types.int64, 1, "C", readonly=True)
-_OUT = types.Array(types.float64, 3, "C")
 
 
 @njit
@@ -439,7 +428,7 @@ def _past_loads(
                 column += 1
 
 
-@njit([_OUT(_IN, _IN, _IN, _IN, _COUNTS, _COUNTS, _IN)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit([F3(READ_F1, READ_F1, READ_F1, READ_F1, READ_I1, READ_I1, READ_F1)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def past_loads(
     arrival_s: Floats,
     gpus: Floats,
@@ -465,11 +454,7 @@ def past_loads(
     return rows
 
 
-_KEPT = types.Array(types.int64, 1, "C")
-_NOTED = types.Array(types.float64, 1, "C")
-
-
-@njit([types.void(*(_IN,) * 8, _COUNTS, _COUNTS, _IN, _KEPT, _NOTED, _KEPT, _NOTED, _OUT)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit([types.void(*(READ_F1,) * 8, READ_I1, READ_I1, READ_F1, I1, F1, I1, F1, F3)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def instant_rows(
     arrival_s: Floats,
     arrival_gpus: Floats,

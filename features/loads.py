@@ -49,8 +49,7 @@ def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, cou
     total = np.concatenate(([0.0], np.cumsum(history.arrival_gpus[first:last])))
     # Windows share their edges, so one look-up an edge is enough.
     before = total[_counts(history.arrival_s[first:last], edges_s, ticks, horizon_s)]
-    loads: Floats = before[:, :-1] - before[:, 1:]
-    return loads
+    return before[:, :-1] - before[:, 1:]
 
 
 def _counts(arrival_s: Floats, edges_s: Floats, ticks: Floats, horizon_s: float) -> NDArray[np.int64]:

@@ -68,8 +68,7 @@ def in_queues(rows: Floats, horizons_min: Sequence[float]) -> Bools:
     start, arrival = (rows[:, column_number(name, horizons_min)] for name in names)
     # By hand: `isclose` takes as long as all the trees that answer a row.
     at_once = (np.abs(start - arrival) <= AT_ONCE) | (np.isnan(start) & np.isnan(arrival))
-    waited: Bools = ~at_once
-    return waited
+    return np.asarray(~at_once)
 
 
 def _quotas(submit_s: Floats, gpus: Ints, runs_s: Floats, load: float) -> Floats:
@@ -82,8 +81,7 @@ def _quotas(submit_s: Floats, gpus: Ints, runs_s: Floats, load: float) -> Floats
     passed_s = submit_s - submit_s[0]
     # A second at least: at the first submission no time has passed.
     mean = np.interp(submit_s, at_s, gpu_s) / np.maximum(passed_s, 1.0)
-    quota: Floats = np.maximum(np.ceil(mean / load), np.maximum.accumulate(gpus))
-    return quota
+    return np.asarray(np.maximum(np.ceil(mean / load), np.maximum.accumulate(gpus)))
 
 
 def _starts_in_order(submit_s: Floats, gpus: Ints, runs_s: Floats, quota: Floats) -> Floats:

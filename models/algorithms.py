@@ -68,8 +68,7 @@ class Average:
         """Mean of the members' shares of their own measures."""
         # Members measure gain in units of their own, so shares are averaged. A gain of 0 in all stays 0.
         shares = [member.gain / (member.gain.sum() or 1.0) for member in self.members_]
-        mean: NDArray[np.float64] = np.mean(shares, axis=0)
-        return mean
+        return np.asarray(np.mean(shares, axis=0))
 
     def files(self, stem: str) -> dict[str, bytes]:
         """The members' files, named after them."""

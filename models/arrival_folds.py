@@ -124,8 +124,7 @@ def thinned(corpus: Corpus, rows: Mask, stride: int, phase: int = 0) -> Mask:
     """Of the rows, those on one grid instant in `stride`."""
     # By instant, not by row: pools keep the same instants.
     instants = np.unique(corpus.tick_s, return_inverse=True)[1]
-    kept: Mask = rows & (instants % stride == phase % stride)
-    return kept
+    return np.asarray(rows & (instants % stride == phase % stride))
 
 
 def folds_of(corpus: Corpus, horizon: int, from_s: float, until_s: float) -> Iterator[tuple[int, Mask, Mask]]:

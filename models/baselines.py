@@ -115,8 +115,7 @@ def ewma_rate(history: PoolHistory, ticks_s: ArrayLike, weight: Floats | None = 
     known = np.searchsorted(history.arrival_s, ticks, side="right")
     # Before the first arrival infinitely long ago, where the exponential is 0.
     since_s = ticks - np.concatenate([[-np.inf], history.arrival_s])[known]
-    rate: Floats = np.array(held)[known] * np.exp(-since_s / tau_s) / tau_s
-    return rate
+    return np.asarray(np.array(held)[known] * np.exp(-since_s / tau_s) / tau_s)
 
 
 def ewma_arrivals(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:

@@ -1,13 +1,11 @@
 """Compiled steps of `duration_calibration`."""
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, READ_F1, READ_F2, READ_F3, READ_I1, njit, types
 from jobcast.models.calibration_rates import (
     FORGOTTEN,
     HEAD_START,
@@ -19,17 +17,8 @@ from jobcast.models.calibration_rates import (
     TRUST_RATE,
 )
 
-njit: Any = numba.njit
 
-_SHARES = types.Array(types.float64, 2, "C", readonly=True)
-_PARTS = types.Array(types.float64, 3, "C", readonly=True)
-_FLOATS = types.Array(types.float64, 1, "C", readonly=True)
-_INTS = types.Array(types.int64, 1, "C", readonly=True)
-_OUT = types.Array(types.float64, 1, "C")
-_TABLE = types.Array(types.float64, 2, "C")
-
-
-@njit([types.void(_SHARES, _FLOATS, _OUT)], cache=True)  # type: ignore[untyped-decorator]
+@njit([types.void(READ_F2, READ_F1, F1)], cache=True)  # type: ignore[untyped-decorator]
 def calibrated(parts: Floats, known: Floats, out: Floats) -> None:
     """Mixed, tempered and shifted probabilities of one job, written to `out`, (B,).
 
@@ -56,7 +45,7 @@ def calibrated(parts: Floats, known: Floats, out: Floats) -> None:
         out[b] /= total
 
 
-@njit([types.void(_FLOATS, _FLOATS, types.int64, _OUT)], cache=True)  # type: ignore[untyped-decorator]
+@njit([types.void(READ_F1, READ_F1, types.int64, F1)], cache=True)  # type: ignore[untyped-decorator]
 def tell(state: Floats, shifts: Floats, n_parts: int, known: Floats) -> None:
     """Weights, power and shifts of a pool, written to `known`, from log weights and the shifts of the pool, (B,)."""
     # Log weights are only defined up to a constant: the largest becomes 1.
@@ -71,7 +60,7 @@ def tell(state: Floats, shifts: Floats, n_parts: int, known: Floats) -> None:
         known[n_parts + 1 + b] = state[n_parts + 1 + b] + shifts[b]
 
 
-@njit([types.void(_SHARES, types.int64, types.float64, _OUT, _OUT)], cache=True)  # type: ignore[untyped-decorator]
+@njit([types.void(READ_F2, types.int64, types.float64, F1, F1)], cache=True)  # type: ignore[untyped-decorator]
 def learn(parts: Floats, which: int, step: float, state: Floats, shifts: Floats) -> None:
     """Move a state and the shifts of a pool by one job, of bin `which`: a step down the log loss, and some forgetting.
 
@@ -104,7 +93,7 @@ def learn(parts: Floats, which: int, step: float, state: Floats, shifts: Floats)
         state[k] += step * (gain - FORGOTTEN * (state[k] - start))
 
 
-_REPLAY = types.void(_PARTS, _FLOATS, _INTS, _FLOATS, _INTS, _FLOATS, _INTS, _OUT, _TABLE, _TABLE)
+_REPLAY = types.void(READ_F3, READ_F1, READ_I1, READ_F1, READ_I1, READ_F1, READ_I1, F1, F2, F2)
 
 
 @njit([_REPLAY], cache=True)  # type: ignore[untyped-decorator]
@@ -143,7 +132,7 @@ def replay(
         learn(parts[one], bins[one], steps[one], state, shifts[pools[one]])
 
 
-@njit([types.void(_PARTS, _SHARES, _TABLE)], cache=True)  # type: ignore[untyped-decorator]
+@njit([types.void(READ_F3, READ_F2, F2)], cache=True)  # type: ignore[untyped-decorator]
 def calibrated_rows(parts: Floats, known: Floats, out: Floats) -> None:
     """`calibrated` of each of many jobs."""
     for job in range(parts.shape[0]):

@@ -25,25 +25,20 @@ class Classifier(Protocol):
 
     def fit(self, X: Matrix, y: NDArray[np.bool_]) -> Self:
         """Train on rows of both classes: X of shape (n_rows, n_features), NaN where missing, y of shape (n_rows,)."""
-        ...
 
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
         """Probabilities of the class True, shape (n_rows,)."""
-        ...
 
     @property
     def gain(self) -> NDArray[np.float64]:
         """Importance of each column in the algorithm's own measure, >= 0, shape (n_features,)."""
-        ...
 
     def files(self, stem: str) -> dict[str, bytes]:
         """File name -> content, every name beginning with `stem` and a dot."""
-        ...
 
     @classmethod
     def from_files(cls, stem: str, read: ReadFile) -> Self:
         """Read what `files` gave."""
-        ...
 
 
 @dataclass(slots=True)

@@ -98,8 +98,7 @@ class Logistic:
     @property
     def gain(self) -> Floats:
         """Sum of the sizes of each column's weights."""
-        sizes: Floats = np.abs(self.arrays_["weight"]).sum(axis=1)
-        return sizes
+        return np.asarray(np.abs(self.arrays_["weight"]).sum(axis=1))
 
     def files(self, stem: str) -> dict[str, bytes]:
         """The numbers."""
@@ -192,8 +191,7 @@ class ExtraTrees:
 
         if self.nodes_ is None:
             self.nodes_ = forest_nodes(*(self.arrays_[name] for name in _NODE_ARRAYS))
-        means: Floats = forest_means(plain(X), self.arrays_["root"], self.nodes_, self.arrays_["value"])
-        return means
+        return np.asarray(forest_means(plain(X), self.arrays_["root"], self.nodes_, self.arrays_["value"]))
 
     @property
     def gain(self) -> Floats:
@@ -299,8 +297,7 @@ class LightGbm:
         if self.trees_ is None:
             # Laid out once; a copy of LightGBM's own predictor would be asked for each few rows.
             self.trees_ = SmallTrees.of(self.model_)
-        result: Floats = sigmoids(self.trees_(plain(X))[0])
-        return result
+        return np.asarray(sigmoids(self.trees_(plain(X))[0]))
 
     @property
     def gain(self) -> Floats:

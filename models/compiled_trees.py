@@ -16,19 +16,15 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import types
 from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, F2, READ_F1, READ_F2, njit, types
 
-njit: Any = numba.njit
 trailing_zeros: Any = numbers.trailing_zeros
 _ROWS = types.Array(types.float32, 2, "C", readonly=True)
 _INTS = types.Array(types.int32, 1, "C", readonly=True)
-_FLOATS = types.Array(types.float64, 1, "C", readonly=True)
-_OUT = types.Array(types.float64, 1, "C")
-_SUMS = types.Array(types.float64, 2, "C")
 _COLUMNS = types.Array(types.uint32, 1, "C", readonly=True)
 _THRESHOLDS = types.Array(types.float32, 1, "C", readonly=True)
 _MASKS = types.Array(types.uint32, 1, "C", readonly=True)
@@ -42,7 +38,7 @@ Masks = NDArray[np.uint32]
 Ints = NDArray[np.int32]
 
 
-@njit([_SUMS(_ROWS, _INTS, _INTS, _COLUMNS, _THRESHOLDS, _MASKS, _MASKS, _INTS, _FLOATS)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit([F2(_ROWS, _INTS, _INTS, _COLUMNS, _THRESHOLDS, _MASKS, _MASKS, _INTS, READ_F1)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def tree_sums(
     X: NDArray[np.float32],
     ends: Ints,
@@ -96,7 +92,7 @@ def tree_sums(
     return sums
 
 
-@njit([_OUT(types.Array(types.float64, 1, "A", readonly=True))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit([F1(types.Array(types.float64, 1, "A", readonly=True))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def sigmoids(z: Floats) -> Floats:
     """1 / (1 + exp(-z)) of each, as LightGBM computes it, (n,)."""
     result = np.empty(z.size)
@@ -105,7 +101,7 @@ def sigmoids(z: Floats) -> Floats:
     return result
 
 
-@njit([_SUMS(types.Array(types.float64, 2, "C"))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit([F2(F2)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def softmaxes(z: Floats) -> Floats:
     """Shares of classes (n, B) from raw scores (B, n), as LightGBM computes them."""
     result = np.empty((z.shape[1], z.shape[0]))
@@ -212,10 +208,7 @@ class SmallTrees:
         return sums
 
 
-_TABLE = types.Array(types.float64, 2, "C", readonly=True)
-
-
-@njit([_OUT(_ROWS, _FLOATS, _FLOATS, _TABLE, _TABLE, types.float64)], cache=True)  # type: ignore[untyped-decorator]
+@njit([F1(_ROWS, READ_F1, READ_F1, READ_F2, READ_F2, types.float64)], cache=True)  # type: ignore[untyped-decorator]
 def bent_logits(
     X: NDArray[np.float32],
     center: Floats,
@@ -245,7 +238,7 @@ def bent_logits(
     return logits
 
 
-@njit([_OUT(_FLOATS, _TABLE, _FLOATS, _FLOATS, types.float64, types.float64)], cache=True)  # type: ignore[untyped-decorator]
+@njit([F1(READ_F1, READ_F2, READ_F1, READ_F1, types.float64, types.float64)], cache=True)  # type: ignore[untyped-decorator]
 def mixture_quantiles(
     share: Floats, amounts: Floats, level: Floats, known: Floats, nothing: float, whole: float
 ) -> Floats:
@@ -292,7 +285,7 @@ def forest_nodes(
     return nodes
 
 
-@njit([_OUT(_ROWS, _INTS, _NODES, _FLOATS)], cache=True)  # type: ignore[untyped-decorator]
+@njit([F1(_ROWS, _INTS, _NODES, READ_F1)], cache=True)  # type: ignore[untyped-decorator]
 def forest_means(X: NDArray[np.float32], root: Ints, nodes: NDArray[np.void], value: Floats) -> Floats:
     """Mean over trees of the value of the row's leaf, shape (n_rows,). A node without a left child is a leaf.
 

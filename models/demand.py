@@ -13,7 +13,7 @@ GPU was measured to hold they take it in several passes and synchronise once.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,18 +39,7 @@ def is_spread(gpus: ArrayLike, nodes: ArrayLike, gpus_per_node: int = GPUS_PER_N
     >>> is_spread([4, 4, 6], [1, 2, 2]).tolist()
     [False, True, False]
     """
-    spread: NDArray[np.bool_] = np.asarray(nodes) > np.ceil(np.asarray(gpus, np.float64) / gpus_per_node)
-    return spread
-
-
-class Demand(Protocol):
-    """A fitted demand function, as it is asked."""
-
-    def predict(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
-        """Seconds, (n,)."""
-
-    def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
-        """Speed over one GPU, (n,)."""
+    return np.asarray(nodes) > np.ceil(np.asarray(gpus, np.float64) / gpus_per_node)
 
 
 class MeasuredDemand:
@@ -72,6 +61,39 @@ class MeasuredDemand:
 
     def __init__(self, gpus_per_node: int = GPUS_PER_NODE):
         self.gpus_per_node = gpus_per_node
+
+    def fit(
+        self,
+        gpus: ArrayLike,
+        seconds: ArrayLike,
+        nodes: ArrayLike | None = None,
+        gpu_types: Sequence[str] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from measured points, each (n,).
+
+        Parameters
+        ----------
+        gpus, seconds : execution times, of a step or of a whole job
+        nodes : that the GPUs lay on; None takes all points for packed
+        gpu_types : None takes all points for one type's
+        sample_weight : None weighs all points alike
+
+        Raises
+        ------
+        TrainingError
+            A point is not a positive number, or there are fewer than two numbers of GPUs, or, for a table, not one GPU.
+        """
+        count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
+        self.types_, kind = _types(gpu_types, len(count))
+        self._learn(count, logs, spread, weight, kind)
+        return self
+
+    def _learn(
+        self, count: Floats, logs: Floats, spread: NDArray[np.bool_], weight: Floats, kind: NDArray[np.int64]
+    ) -> None:
+        """Of points, each (n,): GPUs, log seconds, whether spread, weights, places of their types in `types_`."""
+        raise NotImplementedError
 
     def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
         """Speed over one GPU of the same type, shapes broadcast; 1 for one GPU."""
@@ -95,8 +117,7 @@ class MeasuredDemand:
         for name in gpu_types:
             if name not in self.types_:
                 raise TrainingError(f"GPU type {name!r} was not measured; known types are {', '.join(self.types_)}")
-        speeds: Floats = self.speed_[[self.types_.index(name) for name in gpu_types]]
-        return speeds
+        return self.speed_[[self.types_.index(name) for name in gpu_types]]
 
 
 class FittedDemand(MeasuredDemand):
@@ -117,32 +138,11 @@ class FittedDemand(MeasuredDemand):
         """Speed over one GPU, shapes broadcast."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        gpus: ArrayLike,
-        seconds: ArrayLike,
-        nodes: ArrayLike | None = None,
-        gpu_types: Sequence[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from measured points, each (n,).
-
-        Parameters
-        ----------
-        gpus, seconds : execution times, of a step or of a whole job
-        nodes : that the GPUs lay on; None takes all points for packed
-        gpu_types : None takes all points for one type's
-        sample_weight : None weighs all points alike
-
-        Raises
-        ------
-        TrainingError
-            A point is not a positive number, or there are fewer than two numbers of GPUs.
-        """
+    def _learn(
+        self, count: Floats, logs: Floats, spread: NDArray[np.bool_], weight: Floats, kind: NDArray[np.int64]
+    ) -> None:
         from scipy.optimize import least_squares
 
-        count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
-        self.types_, kind = _types(gpu_types, len(count))
         # Without a spread point there is nothing to tell both localities apart by.
         locality = spread.astype(np.int64) if spread.any() else np.zeros(len(count), dtype=np.int64)
         localities = int(locality.max()) + 1
@@ -164,7 +164,6 @@ class FittedDemand(MeasuredDemand):
         # Repeats the one parameter where both localities share it.
         self.parameter_ = np.resize(found.x[1 : 1 + localities], 2)
         self.speed_ = np.exp(-np.concatenate([[0.0], found.x[1 + localities :]]))
-        return self
 
     def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
         return self.speedup_of(count, self.parameter_[spread.astype(np.int64)])
@@ -179,8 +178,7 @@ class AmdahlDemand(FittedDemand):
     @staticmethod
     def speedup_of(gpus: Floats, parameter: Floats) -> Floats:
         """Speed over one GPU."""
-        speed: Floats = 1.0 / (parameter + (1.0 - parameter) / gpus)
-        return speed
+        return 1.0 / (parameter + (1.0 - parameter) / gpus)
 
 
 class PowerDemand(FittedDemand):
@@ -192,8 +190,7 @@ class PowerDemand(FittedDemand):
     @staticmethod
     def speedup_of(gpus: Floats, parameter: Floats) -> Floats:
         """Speed over one GPU."""
-        speed: Floats = gpus**parameter
-        return speed
+        return gpus**parameter
 
 
 class TableDemand(MeasuredDemand):
@@ -208,17 +205,9 @@ class TableDemand(MeasuredDemand):
     known_ : by locality, (GPUs from 1 on, speedups)
     """
 
-    def fit(
-        self,
-        gpus: ArrayLike,
-        seconds: ArrayLike,
-        nodes: ArrayLike | None = None,
-        gpu_types: Sequence[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from measured points; see `FittedDemand.fit`. Raises TrainingError, also without one GPU's times."""
-        count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
-        self.types_, kind = _types(gpu_types, len(count))
+    def _learn(
+        self, count: Floats, logs: Floats, spread: NDArray[np.bool_], weight: Floats, kind: NDArray[np.int64]
+    ) -> None:
         ones = []
         for number, name in enumerate(self.types_):
             mine = (count == 1) & (kind == number)
@@ -231,7 +220,6 @@ class TableDemand(MeasuredDemand):
         packed, far = (_means(count[own], ups[own], weight[own]) for own in (~spread, spread))
         # One point is GPUs = 1 alone, which says nothing of this locality.
         self.known_ = (packed if len(packed[0]) > 1 else far, far if len(far[0]) > 1 else packed)
-        return self
 
     def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
         return np.where(spread, np.interp(count, *self.known_[SPREAD]), np.interp(count, *self.known_[PACKED]))
@@ -389,19 +377,16 @@ class ThroughputDemand:
         passes, local = (np.array(values, dtype=np.float64) for values in zip(*shares, strict=True))
         # Passes before the last compute gradients only.
         grad_s = self.model_.grad_s + self.model_.grad_sample_s * local
-        seconds: Floats = (passes - 1) * grad_s + self.model_.step_s(where, count, local)
-        return seconds
+        return (passes - 1) * grad_s + self.model_.step_s(where, count, local)
 
     def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
         """Speed over one GPU, (n,)."""
-        alone: Floats = self.predict([1.0])
-        speedups: Floats = alone[0] / self.predict(gpus, nodes)
-        return speedups
+        return np.asarray(self.predict([1.0])[0] / self.predict(gpus, nodes))
 
 
 def fit_steps(
     fit: str, times: StepTimes, batch_size: int, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
-) -> Demand:
+) -> MeasuredDemand | ThroughputDemand:
     """A demand function of a name in `FITS`, from what was measured on up to `most_gpus`.
 
     The throughput model learns from all batch sizes, the others from `points_of` this one, in which each number of
@@ -419,7 +404,9 @@ def fit_steps(
     return DEMANDS[fit](gpus_per_node).fit(points.gpus, points.seconds, points.nodes, sample_weight=1.0 / counts[at])
 
 
-def speedup_curves(demand: Demand, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE) -> Floats:
+def speedup_curves(
+    demand: MeasuredDemand | ThroughputDemand, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
+) -> Floats:
     """(2, most_gpus + 1) over one GPU: packed on the fewest nodes, and spread over one node a GPU; 0 for none."""
     gpus = np.arange(1, most_gpus + 1, dtype=np.float64)
     packed, spread = (demand.speedup(gpus, nodes) for nodes in (np.ceil(gpus / gpus_per_node), gpus))

@@ -75,8 +75,7 @@ def overstays_h(duration_s: Floats, bins: Ints, horizons_min: Sequence[float]) -
     means_h = np.where(counts > 0, sums_h / np.maximum(counts, 1), np.append(0.0, edges_h))
     # Nobody overstays the last bin, which has no end.
     later_h = np.maximum(means_h - np.append(edges_h, np.inf)[:, None], 0.0)
-    longer: Floats = np.triu(later_h, 1)
-    return longer
+    return np.triu(later_h, 1)
 
 
 def cheapest_bin(proba: Floats, overstay_h: Floats, cost: ArrayLike) -> Ints:
@@ -102,8 +101,7 @@ def cheapest_bin(proba: Floats, overstay_h: Floats, cost: ArrayLike) -> Ints:
     too_long = proba @ np.maximum(np.subtract.outer(result, result), 0).T.astype(np.float64)
     expected = too_long + np.asarray(cost, np.float64)[..., None] * (proba @ overstay_h.T)
     # Turned round, so that of equal costs the longer bin wins; rounded, so that machines agree on equals.
-    chosen: Ints = len(result) - 1 - np.round(expected, DIGITS)[:, ::-1].argmin(axis=1)
-    return chosen
+    return np.asarray(len(result) - 1 - np.round(expected, DIGITS)[:, ::-1].argmin(axis=1))
 
 
 VOTERS = DEPTHS[-1]
@@ -157,8 +155,7 @@ def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
     log_s = np.where(np.isnan(like), pool, like)[:, None]
     # The logarithm is searched among logarithms, as features hold it.
     found = np.array(log_edges).searchsorted(log_s, side="left")
-    votes: Floats = ((found == np.arange(len(log_edges) + 1)) & ~np.isnan(log_s)).astype(np.float64)
-    return votes
+    return np.asarray(((found == np.arange(len(log_edges) + 1)) & ~np.isnan(log_s)).astype(np.float64))
 
 
 def last_20_pool_width(rows: Floats, horizons_min: Sequence[float]) -> Floats:
@@ -184,8 +181,7 @@ def shares(votes: NDArray[Any], prior: Floats, prior_weight: float) -> Floats:
     [[0.7, 0.3]]
     """
     # A Dirichlet prior of so many jobs, by whose shares unseen bins stay possible.
-    proba: Floats = (votes + prior_weight * prior) / (votes.sum(axis=1, keepdims=True) + prior_weight)
-    return proba
+    return np.asarray((votes + prior_weight * prior) / (votes.sum(axis=1, keepdims=True) + prior_weight))
 
 
 TRAINING_THREADS = 1
@@ -265,8 +261,7 @@ class DurationBooster:
 
         if self.trees_ is None:
             self.trees_ = SmallTrees.of_classes(self.model_, self.n_bins)
-        result: Floats = softmaxes(self.trees_(self._matrix(rows)))
-        return result
+        return np.asarray(softmaxes(self.trees_(self._matrix(rows))))
 
     def _matrix(self, rows: Floats) -> NDArray[np.float32]:
         """Rows as the trees read them: counts as shares, float32 so that batch and live rows round alike."""

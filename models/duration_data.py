@@ -173,8 +173,7 @@ class DurationData:
 def last_bin_told_s(start_s: Floats, horizons_min: Sequence[float], lag_s: float) -> Floats:
     """When jobs that still run are known to be of the last bin, (n_jobs,), if ends are told up to `lag_s` s late."""
     # Any sooner, a job of which nothing is heard may have ended long ago.
-    found: Floats = start_s + edges_s(horizons_min)[-1] + lag_s
-    return found
+    return np.asarray(start_s + edges_s(horizons_min)[-1] + lag_s)
 
 
 def _bins(start_s: Floats, end_s: Floats, duration_s: Floats, horizons_min: Sequence[float], lag_s: float) -> Ints:

@@ -8,6 +8,7 @@ errors. Times that span powers of ten are given as logarithms.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jobcast.domain.arrays import Floats
 
@@ -15,7 +16,7 @@ PRIOR = 20.0
 """Past forecasts that count as if all predictors had erred alike in them."""
 
 
-def pinball_losses(truth: Floats, quantiles: Floats, levels: Sequence[float]) -> Floats:
+def pinball_losses(truth: Floats, quantiles: Floats, levels: ArrayLike) -> Floats:
     """Mean pinball loss over levels, (n,), of quantiles (n, L) of what came, (n,).
 
     >>> pinball_losses(np.array([3.0]), np.array([[1.0, 2.0]]), (0.5, 0.9)).tolist()
@@ -42,8 +43,7 @@ def past_weights(losses: Sequence[Floats]) -> Floats:
         return np.full(len(past), 1.0 / len(past))
     alike = PRIOR * float(known.mean())
     mean = np.array([(float(one.sum()) + alike) / (len(one) + PRIOR) for one in past])
-    weights: Floats = mean**-2.0 / (mean**-2.0).sum()
-    return weights
+    return np.asarray(mean**-2.0 / (mean**-2.0).sum())
 
 
 def combined_quantiles(quantiles: Sequence[Floats], weights: Floats) -> Floats:

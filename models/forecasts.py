@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ QUIET_S = 300.0
 """A pool's first arrival after so long without one asks its forecasts anew."""
 FARTHEST_GATE = 2.0
 """A threshold on probabilities beyond it, on either side, is none."""
+Held = TypeVar("Held")
 
 
 class RegistryForecasts:
@@ -133,12 +134,9 @@ class RegistryForecasts:
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Whether the pool's probability of arrivals reaches the gate's threshold."""
-        column = self._columns.get(horizon_s)
-        if column is None or self._arrivals is None:
-            raise _cannot_say("arrivals", self._arrivals, horizon_s)
-        result: float = _sound(self._probability(pool, column))
-        gate: float = _sound(self._gates[column])
-        return result >= gate
+        chance = self.arrival_probability(pool, horizon_s)
+        gate: float = _sound(self._gates[self._columns[horizon_s]])
+        return chance >= gate
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs that the pool is estimated to be asked for at most."""
@@ -149,16 +147,14 @@ class RegistryForecasts:
         if answer.load_gpus is None:
             self._compute_loads(self._loads)
         assert answer.load_gpus is not None
-        result: float = _sound(answer.load_gpus[column])
-        return result
+        return _sound(answer.load_gpus[column])
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """Probability that any job arrives, as the gate's classifier tells it."""
         column = self._columns.get(horizon_s)
         if column is None or self._arrivals is None:
             raise _cannot_say("arrivals", self._arrivals, horizon_s)
-        result: float = _sound(self._probability(pool, column))
-        return result
+        return _sound(self._probability(pool, column))
 
     def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
         """GPUs that the load stays within with a probability of `level`, as `load_spread` tells it."""
@@ -173,8 +169,7 @@ class RegistryForecasts:
         # Policies ask with the same levels throughout: the last ones are enough to hold.
         if answer.levels != levels:
             self._compute_quantiles(self._loads, levels)
-        result: tuple[float, ...] = _sound(answer.quantiles[column])
-        return result
+        return _sound(answer.quantiles[column])
 
     def duration_bin(self, job: Job) -> int:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
@@ -427,7 +422,7 @@ def _kept(check: Callable[..., Any], row: Any, *given: Any) -> Any:
     return row if isinstance(row, BadAnswerError) else checked(check, row, *given)
 
 
-def _sound(held: Any) -> Any:
+def _sound(held: "Held | BadAnswerError") -> Held:
     """A held answer. Raises BadAnswerError where it is none."""
     if isinstance(held, BadAnswerError):
         raise held.with_traceback(None)  # as if it were new: each raising would lengthen its traceback

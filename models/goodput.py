@@ -47,8 +47,7 @@ class Throughput:
         # One GPU has nobody to wait for.
         near = np.where(gpus > 1, self.near_s + self.near_gpu_s * beyond, 0.0)
         sync = np.where(np.asarray(nodes) > 1, self.far_s + self.far_gpu_s * beyond, near)
-        total: Floats = (grad**self.gamma + sync**self.gamma) ** (1.0 / self.gamma)
-        return total
+        return (grad**self.gamma + sync**self.gamma) ** (1.0 / self.gamma)
 
 
 def fit_throughput(times: StepTimes, weights: Floats | None = None) -> Throughput:
@@ -94,8 +93,7 @@ def efficiency(batch_size: ArrayLike, initial_batch_size: float, noise: float) -
     [1.0, 0.667, 0.4]
     """
     sizes = np.asarray(batch_size, np.float64)
-    share: Floats = np.ones_like(sizes) if np.isinf(noise) else (noise + initial_batch_size) / (noise + sizes)
-    return share
+    return np.ones_like(sizes) if np.isinf(noise) else (noise + initial_batch_size) / (noise + sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +143,7 @@ def _local_sizes(limits: Limits, gpus: int) -> Floats:
     # Rounded up: the GPUs together must hold the initial batch.
     low = max(-(-limits.initial // gpus), limits.least_local)
     high = max(low, min(limits.largest // gpus, limits.most_local))
-    sizes: Floats = np.unique(np.round(np.geomspace(low, high, BATCHES)))
-    return sizes
+    return np.unique(np.round(np.geomspace(low, high, BATCHES)))
 
 
 def phases(

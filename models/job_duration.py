@@ -241,8 +241,7 @@ class JobDuration:
             proba = calibrated_proba(self.mixed_parts(rows), rows[:, self._plain :])
         else:
             proba = self._boosted(rows[:, : self._plain])
-        floored: Floats = (1.0 - FLOOR) * proba + FLOOR / proba.shape[1]
-        return floored
+        return np.asarray((1.0 - FLOOR) * proba + FLOOR / proba.shape[1])
 
     @property
     def _plain(self) -> int:
@@ -296,8 +295,7 @@ class JobDuration:
 
     def predict_duration_s(self, rows: Floats) -> Floats:
         """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""
-        durations: Floats = self.bin_duration_s_[self.predict(rows)]
-        return durations
+        return self.bin_duration_s_[self.predict(rows)]
 
     def tracker(self) -> DurationTracker:
         """An empty tracker of started and finished jobs, which gives rows: the live way."""
@@ -330,8 +328,7 @@ class JobDuration:
         pool, burst = trace.jobs["pool"].to_numpy()[read], burst_numbers(trace)[read]
         # A copy: asking about a trace must not teach the model.
         known = self.calibration_.copy().replayed(parts, submit_s, lessons, settled_s, bins, burst, pool)
-        joined: Floats = np.hstack([rows, known])[wanted[read]]
-        return joined
+        return np.hstack([rows, known])[wanted[read]]
 
     def teaches(self, pool: ArrayLike, settled_s: ArrayLike) -> NDArray[np.bool_]:
         """Whether jobs teach the calibration after the training, (n_jobs,): those that the training could not hear.
@@ -485,5 +482,4 @@ def _middles_s(horizons_min: Sequence[float]) -> Floats:
     inner_s = MINUTE_S * np.asarray(horizons_min, np.float64)
     # The first bin begins at 0 and the last ends nowhere: both need an edge to have a middle.
     edges_s = np.array([min(SHORTEST_S, inner_s[0]), *inner_s, LONGEST_FACTOR * inner_s[-1]])
-    middles: Floats = np.sqrt(edges_s[:-1] * edges_s[1:])
-    return middles
+    return np.asarray(np.sqrt(edges_s[:-1] * edges_s[1:]))

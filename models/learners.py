@@ -38,12 +38,10 @@ class KeptLearner(Protocol):
 
     def to_bytes(self) -> bytes:
         """All that was learned."""
-        ...
 
     @classmethod
     def from_bytes(cls, value: bytes) -> Self:
         """Read what `to_bytes` gave."""
-        ...
 
 
 class ArrivalLearner(KeptLearner, Protocol):
@@ -51,11 +49,9 @@ class ArrivalLearner(KeptLearner, Protocol):
 
     def fit(self, X: Matrix, y: Bools) -> Self:
         """Learn from rows of both classes: X (n, F) as `features.arrivals.feature_names`, y (n,)."""
-        ...
 
     def predict_proba(self, X: Matrix) -> Floats:
         """Probability that a job arrives, (n,)."""
-        ...
 
 
 class LoadLearner(KeptLearner, Protocol):
@@ -63,11 +59,9 @@ class LoadLearner(KeptLearner, Protocol):
 
     def fit(self, X: Matrix, y: Floats) -> Self:
         """Learn from rows: X (n, F) as `features.loads.load_feature_names`, y (n,) GPUs."""
-        ...
 
     def predict_quantiles(self, X: Matrix, levels: Sequence[float]) -> Floats:
         """GPUs that the load stays within with each probability, (n, L): never less at a higher level."""
-        ...
 
 
 class DurationLearner(KeptLearner, Protocol):
@@ -75,11 +69,9 @@ class DurationLearner(KeptLearner, Protocol):
 
     def fit(self, X: Floats, y: Ints, bins: int) -> Self:
         """Learn from rows: X (n, F) as `features.durations.duration_columns`, y (n,) bins 0, 1, ..., bins - 1."""
-        ...
 
     def predict_proba(self, X: Floats) -> Floats:
         """Probabilities of the bins, (n, bins)."""
-        ...
 
 
 @dataclass(slots=True)
@@ -263,8 +255,7 @@ class LearnedDurations(JobDuration):
 def _rising(quantiles: Any) -> Floats:
     """No quantile below one of a lower level, none below 0."""
     # Learners of packages are not trusted to rise.
-    result: Floats = np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
-    return result
+    return np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
 
 
 def _bytes(path: Path) -> bytes:

@@ -140,8 +140,7 @@ def quantile_of(share: Floats, amounts: Floats, level: float | Floats) -> Floats
     # Compiled code takes a level for each row.
     each = np.full(len(share), level) if np.isscalar(level) else np.ascontiguousarray(level, np.float64)
     rows = np.ascontiguousarray(share, np.float64), np.ascontiguousarray(amounts, np.float64)
-    gpus: Floats = mixture_quantiles(*rows, each, _LEVELS, NOTHING, WHOLE)
-    return gpus
+    return np.asarray(mixture_quantiles(*rows, each, _LEVELS, NOTHING, WHOLE))
 
 
 class LevelledLoad:

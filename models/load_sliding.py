@@ -91,8 +91,7 @@ class SlidingMax:
 
     @staticmethod
     def _largest(X: NDArray[Any], windows: int) -> Floats:
-        largest: Floats = X[:, :windows].max(axis=1).astype(np.float64)
-        return largest
+        return np.asarray(X[:, :windows].max(axis=1).astype(np.float64))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -110,7 +110,7 @@ class NewLoad:
         self.feature_spans_ = feature_spans(self.columns, [read])
         return self
 
-    def _rule(self) -> Any:
+    def _rule(self) -> QuantileLoad | SlidingMax:
         if self.algorithm not in ALGORITHMS:
             raise RegistryError(f"algorithm {self.algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
         return QuantileLoad(self.seed, self.settings) if self.algorithm == QuantileLoad.algorithm else SlidingMax()
@@ -128,24 +128,20 @@ class NewLoad:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of what it reads for each horizon."""
-        names: tuple[str, ...] = self.rule_.columns
-        return names
+        return self.rule_.columns
 
     @property
     def coverages_(self) -> tuple[float | None, ...]:
         """(H,) coverage of windows in the training time; for `quantile` of such as it had not learnt from."""
-        shares: tuple[float | None, ...] = self.rule_.coverages_
-        return shares
+        return self.rule_.coverages_
 
     def rows(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
         """What it reads at some instants of one pool, (T, H, F)."""
-        read: Floats = self.rule_.rows(history, np.asarray(ticks_s, np.float64), self.horizons_min_)
-        return read
+        return self.rule_.rows(history, np.asarray(ticks_s, np.float64), self.horizons_min_)
 
     def instant_rows(self, features: Floats, histories: Iterable[PoolHistory], at_s: Sequence[float]) -> Floats:
         """What it reads of several pools, each at its instant, (n_pools, H, F), from their `features.load_features`."""
-        read: Floats = self.rule_.instant_rows(features, histories, at_s, self.horizons_min_)
-        return read
+        return self.rule_.instant_rows(features, histories, at_s, self.horizons_min_)
 
     def predict_rows(self, X: NDArray[Any]) -> Floats:
         """GPUs from rows (n, H, F), (n, H). A longer window never holds less than a shorter one."""
@@ -187,7 +183,7 @@ class NewLoad:
         self.rule_.write(folder)
 
     @classmethod
-    def read_rule(cls, algorithm: str, saved: dict[str, Any], folder: Path) -> Any:
+    def read_rule(cls, algorithm: str, saved: dict[str, Any], folder: Path) -> QuantileLoad | SlidingMax:
         """The fitted estimate of an algorithm from what it told and wrote."""
         return ALGORITHMS[algorithm].read(saved, folder)
 
@@ -223,8 +219,7 @@ def total_new_load(arrives: NDArray[np.bool_], estimate: NDArray[Any]) -> Floats
     >>> total_new_load(np.array([True, False]), np.array([4.0, 8.0])).tolist()
     [4.0, 0.0]
     """
-    total: Floats = np.where(arrives, estimate, 0.0)
-    return total
+    return np.where(arrives, estimate, 0.0)
 
 
 def load_quantiles(loads: NewLoad, X: NDArray[Any], levels: Sequence[float]) -> Floats:
@@ -248,5 +243,4 @@ def load_quantiles(loads: NewLoad, X: NDArray[Any], levels: Sequence[float]) -> 
 
 def _rising(by_horizon: Floats) -> Floats:
     """A longer window, (n, H, ...), never holds less than a shorter one."""
-    rising: Floats = np.maximum.accumulate(by_horizon, axis=1)
-    return rising
+    return np.maximum.accumulate(by_horizon, axis=1)

@@ -38,12 +38,10 @@ class Model(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write to a folder; equal models give equal bytes."""
-        ...
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote. Raises RegistryError for a folder of another model, or of another schema."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +94,18 @@ class Predictor(Protocol):
 
     def fit(self, known: Known) -> Self:
         """Learn from what was known before `known.until_s`. Raises TrainingError where that tells too little."""
-        ...
 
     def predict(self, known: Known) -> "pl.DataFrame":
         """Answers as of `known.until_s`, a row each: a pool and horizon, a job, a run."""
-        ...
 
     def evaluate(self, known: Known) -> dict[str, Any]:
         """Figures of forecasts made in [known.from_s, known.until_s) against what came, beside simple rules."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Write the model; equal models give equal bytes."""
-        ...
 
     def load(self, folder: Path) -> Self:
         """Take over what `save` wrote. Raises RegistryError for a folder of another model, or of another schema."""
-        ...
 
 
 class ServedModel:

@@ -7,7 +7,6 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any, cast
 
 from jobcast.domain.errors import RegistryError
@@ -29,62 +28,60 @@ class Place:
     served: str
 
 
-OURS: Mapping[str, Place] = MappingProxyType(
-    {
-        "will-jobs-arrive": Place(
-            Question.ARRIVALS,
-            "jobcast.models.will_jobs_arrive:WillJobsArrive",
-            "jobcast.models.pyfunc:ServedWillJobsArrive",
-        ),
-        "new-load": Place(Question.LOADS, "jobcast.models.new_load:NewLoad", "jobcast.models.pyfunc:ServedNewLoad"),
-        "job-duration": Place(
-            Question.DURATIONS, "jobcast.models.job_duration:JobDuration", "jobcast.models.pyfunc:ServedJobDuration"
-        ),
-        "regime": Place(
-            Question.REGIMES,
-            "jobcast.models.regimes.prior:RegimePrior",
-            "jobcast.models.regimes.guarded:ServedRegimePrior",
-        ),
-        "accuracy-curve": Place(
-            Question.ACCURACIES,
-            "jobcast.models.curves.accuracy_curve:AccuracyCurve",
-            "jobcast.models.curves.accuracy_curve:ServedAccuracyCurve",
-        ),
-        "epoch-time": Place(
-            Question.EPOCH_TIMES,
-            "jobcast.models.epoch_time.epoch_time:EpochTime",
-            "jobcast.models.epoch_time.epoch_time:ServedEpochTime",
-        ),
-        "completion-time": Place(
-            Question.COMPLETIONS,
-            "jobcast.models.completion.completion_time:CompletionTime",
-            "jobcast.models.completion.completion_time:ServedCompletionTime",
-        ),
-        "job-size": Place(
-            Question.SIZES,
-            "jobcast.models.completion.job_size:JobSize",
-            "jobcast.models.completion.job_size:ServedJobSize",
-        ),
-        "queue-wait": Place(
-            Question.WAITS, "jobcast.models.queue_wait:QueueWait", "jobcast.models.queue_wait:ServedQueueWait"
-        ),
-        "goodput": Place(
-            Question.GOODPUT,
-            "jobcast.models.fitted_goodput:FittedGoodput",
-            "jobcast.models.fitted_goodput:ServedGoodput",
-        ),
-        "mlf-policy": Place(
-            Question.TASK_ORDER,
-            "jobcast.models.scheduling.policy:MlfPolicy",
-            "jobcast.models.scheduling.policy:ServedSchedulingPolicy",
-        ),
-        "device-rl": Place(
-            Question.DEVICE_ORDER,
-            "jobcast.models.scheduling.policy:DevicePolicy",
-            "jobcast.models.scheduling.policy:ServedSchedulingPolicy",
-        ),
-    }
-)
+OURS: Mapping[str, Place] = {
+    "will-jobs-arrive": Place(
+        Question.ARRIVALS,
+        "jobcast.models.will_jobs_arrive:WillJobsArrive",
+        "jobcast.models.pyfunc:ServedWillJobsArrive",
+    ),
+    "new-load": Place(Question.LOADS, "jobcast.models.new_load:NewLoad", "jobcast.models.pyfunc:ServedNewLoad"),
+    "job-duration": Place(
+        Question.DURATIONS, "jobcast.models.job_duration:JobDuration", "jobcast.models.pyfunc:ServedJobDuration"
+    ),
+    "regime": Place(
+        Question.REGIMES,
+        "jobcast.models.regimes.prior:RegimePrior",
+        "jobcast.models.regimes.guarded:ServedRegimePrior",
+    ),
+    "accuracy-curve": Place(
+        Question.ACCURACIES,
+        "jobcast.models.curves.accuracy_curve:AccuracyCurve",
+        "jobcast.models.curves.accuracy_curve:ServedAccuracyCurve",
+    ),
+    "epoch-time": Place(
+        Question.EPOCH_TIMES,
+        "jobcast.models.epoch_time.epoch_time:EpochTime",
+        "jobcast.models.epoch_time.epoch_time:ServedEpochTime",
+    ),
+    "completion-time": Place(
+        Question.COMPLETIONS,
+        "jobcast.models.completion.completion_time:CompletionTime",
+        "jobcast.models.completion.completion_time:ServedCompletionTime",
+    ),
+    "job-size": Place(
+        Question.SIZES,
+        "jobcast.models.completion.job_size:JobSize",
+        "jobcast.models.completion.job_size:ServedJobSize",
+    ),
+    "queue-wait": Place(
+        Question.WAITS, "jobcast.models.queue_wait:QueueWait", "jobcast.models.queue_wait:ServedQueueWait"
+    ),
+    "goodput": Place(
+        Question.GOODPUT,
+        "jobcast.models.fitted_goodput:FittedGoodput",
+        "jobcast.models.fitted_goodput:ServedGoodput",
+    ),
+    "mlf-policy": Place(
+        Question.TASK_ORDER,
+        "jobcast.models.scheduling.policy:MlfPolicy",
+        "jobcast.models.scheduling.policy:ServedSchedulingPolicy",
+    ),
+    "device-rl": Place(
+        Question.DEVICE_ORDER,
+        "jobcast.models.scheduling.policy:DevicePolicy",
+        "jobcast.models.scheduling.policy:ServedSchedulingPolicy",
+    ),
+}
 """Ours, in the order in which they are told; the one that answers a question where no other is named."""
 
 

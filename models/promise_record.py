@@ -202,8 +202,7 @@ def _futures(promise: Promise) -> Floats:
     """Waits of equally likely futures, seconds, from the quantiles that were kept of them."""
     logs = np.log(np.maximum(np.array(promise.futures_s) - promise.at_s, 1.0))
     shares = np.arange(1, FUTURES + 1) / (FUTURES + 1.0)
-    waits_s: Floats = np.exp(np.interp(shares, SHARES, logs))
-    return waits_s
+    return np.exp(np.interp(shares, SHARES, logs))
 
 
 def _is_due(promise: Promise, level: float, as_of_s: float) -> bool:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError, TraceError
+from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.features.arrivals import arrival_features
 from jobcast.models.job_duration import JobDuration
@@ -66,11 +68,9 @@ class Served(Protocol):
 
     def example(self) -> "pd.DataFrame":
         """A valid table of a few rows."""
-        ...
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """Answers about the table. RegistryError or TraceError names what cannot be answered."""
-        ...
 
 
 class ServedEvents(ServedModel):
@@ -133,13 +133,20 @@ class ServedOfPools(ServedEvents):
             raise RegistryError(f"{self.predictor.name} knows the horizons {have}, not {horizon_label(unknown[0])}")
         return asked, [position[k] for k in asked]
 
-    @staticmethod
-    def _table(pools: Sequence[str], asked: Sequence[float], answers: Mapping[str, Any]) -> "pd.DataFrame":
-        """From answers of shape (n_pools, n_asked)."""
+    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+        """See `Served`."""
         import pandas as pd
 
+        asked, columns = self._asked(params)
+        trace, at_s = self.known(frame, params)
+        histories = pool_histories(trace)
+        pools, answers = list(histories), self._answers(list(histories.values()), at_s, columns)
         keys = {"pool": np.repeat(np.array(pools, dtype=object), len(asked)), "horizon_min": [*asked] * len(pools)}
-        return pd.DataFrame(keys | {name: np.asarray(of).ravel() for name, of in answers.items()})
+        return pd.DataFrame(keys | {name: of.ravel() for name, of in answers.items()})
+
+    def _answers(self, histories: Sequence[PoolHistory], at_s: float, columns: list[int]) -> dict[str, NDArray[Any]]:
+        """By name, of shape (n_pools, n_asked), from the predictor's columns of the horizons asked about."""
+        raise NotImplementedError
 
 
 class ServedWillJobsArrive(ServedOfPools):
@@ -153,16 +160,12 @@ class ServedWillJobsArrive(ServedOfPools):
         "will_arrive": "boolean",
     }
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `Served`."""
-        asked, columns = self._asked(params)
-        trace, at_s = self.known(frame, params)
-        histories = pool_histories(trace)
+    def _answers(self, histories: Sequence[PoolHistory], at_s: float, columns: list[int]) -> dict[str, NDArray[Any]]:
         horizons_s = [MINUTE_S * k for k in self.predictor.horizons_min_]
-        rows = [arrival_features(history, [at_s], horizons_s) for history in histories.values()]
+        rows = [arrival_features(history, [at_s], horizons_s) for history in histories]
         probability = self.predictor.predict_proba(np.concatenate(rows))[:, columns]
         gates = self.predictor.thresholds_gate_[columns]
-        return self._table(list(histories), asked, {"probability": probability, "will_arrive": probability >= gates})
+        return {"probability": probability, "will_arrive": probability >= gates}
 
 
 class ServedNewLoad(ServedOfPools):
@@ -177,19 +180,14 @@ class ServedNewLoad(ServedOfPools):
         **{f"load_gpus_q{100 * level:g}": "double" for level in LEVELS},
     }
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `Served`."""
-        asked, columns = self._asked(params)
-        trace, at_s = self.known(frame, params)
-        histories = pool_histories(trace)
-        rows = np.concatenate([self.predictor.rows(history, [at_s]) for history in histories.values()])
+    def _answers(self, histories: Sequence[PoolHistory], at_s: float, columns: list[int]) -> dict[str, NDArray[Any]]:
+        rows = np.concatenate([self.predictor.rows(history, [at_s]) for history in histories])
         quantiles = load_quantiles(self.predictor, rows, LEVELS)[:, columns]
-        answers = {
+        return {
             "load_gpus": self.predictor.predict_rows(rows)[:, columns],
             "lent_gpus": self.predictor.lend_rows(rows)[:, columns],
             **{f"load_gpus_q{100 * level:g}": quantiles[:, :, i] for i, level in enumerate(LEVELS)},
         }
-        return self._table(list(histories), asked, answers)
 
 
 class ServedJobDuration(ServedEvents):

@@ -223,8 +223,7 @@ def likeliest_bin(probability: Floats) -> NDArray[np.int64]:
     [1, 0]
     """
     # argmax takes the first of equals, so of the bins turned round the longest.
-    likeliest: NDArray[np.int64] = probability.shape[1] - 1 - probability[:, ::-1].argmax(axis=1)
-    return likeliest
+    return np.asarray(probability.shape[1] - 1 - probability[:, ::-1].argmax(axis=1))
 
 
 def skill(error: Figure, rule_error: Figure) -> Figure:

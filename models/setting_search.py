@@ -7,7 +7,6 @@ Optuna's samplers for several objectives, asked for points of a unit cube and to
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ def _tpe(population: int, seed: int) -> Any:
     return TPESampler(n_startup_trials=population, multivariate=True, seed=seed)
 
 
-SAMPLERS: Mapping[str, Callable[[int, int], Any]] = MappingProxyType({"nsga2": _nsga2, "tpe": _tpe})
+SAMPLERS: Mapping[str, Callable[[int, int], Any]] = {"nsga2": _nsga2, "tpe": _tpe}
 
 
 class OptunaProposer:

@@ -144,8 +144,7 @@ def half_week(tick_s: Floats) -> Floats:
     >>> half_week(np.array([345599.0, 345600.0, 648000.0])).tolist()  # 1970-01-04, a Sunday; 5th; 8th at noon
     [1.0, 2.0, 3.0]
     """
-    number: Floats = np.floor((tick_s + MONDAY_OFFSET_S) / HALF_WEEK_S)
-    return number
+    return np.floor((tick_s + MONDAY_OFFSET_S) / HALF_WEEK_S)
 
 
 BAND = 1.02
@@ -389,8 +388,7 @@ class WillJobsArrive:
 
     def predict(self, X: NDArray[Any], *, gate: bool = False) -> Mask:
         """Whether jobs will arrive, (n_rows, H): from the gate's thresholds, or those with the best F1."""
-        declared: Mask = self.predict_proba(X) >= (self.thresholds_gate_ if gate else self.thresholds_f1_)
-        return declared
+        return self.predict_proba(X) >= (self.thresholds_gate_ if gate else self.thresholds_f1_)
 
     def check_features(self, names: Sequence[str]) -> None:
         """Check that columns are those that the model was trained on, in their order.

@@ -75,8 +75,7 @@ class Speedups:
         if unknown:
             known = ", ".join(self.gpu_types)
             raise ConfigError(f"{self.path}: no row of GPU type {unknown[0]!r}; add rows, known types are {known}")
-        chosen: Floats = self.speed[:, [self.gpu_types.index(name) for name in gpu_types]]
-        return chosen
+        return self.speed[:, [self.gpu_types.index(name) for name in gpu_types]]
 
 
 def read_speedups(path: PathLike) -> Speedups:

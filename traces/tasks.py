@@ -3,7 +3,7 @@
 Edges of tasks as the fields of a table: whom a task sends to, and how much, between semicolons.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -135,8 +135,7 @@ def _volumes(frame: pl.DataFrame, order: Ints, counts: Ints, place: Place) -> Fl
     begin = np.concatenate([[0], np.cumsum(given)])[:-1]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     # one volume for all: always the first; else edge by edge
-    known: Floats = found.to_numpy()[np.repeat(begin, counts) + np.where(np.repeat(given == 1, counts), 0, within)]
-    return known
+    return np.asarray(found.to_numpy()[np.repeat(begin, counts) + np.where(np.repeat(given == 1, counts), 0, within)])
 
 
 def _refuse(bad: Bools, what: str, sender: Ints, order: Ints, frame: pl.DataFrame, place: Place) -> None:
@@ -240,7 +239,7 @@ def read_tasks(path: PathLike) -> TaskTable:
     task_of = np.searchsorted(job[order], np.arange(len(ids) + 1))
     refuse_gaps(task, "task", order, task_of, ids, place)
     # before demands, whose bounds differ for servers
-    server = _servers(frame["server"], place)
+    server = _worded(frame["server"], FLAGS, "true or false", place)
     _refuse_servers(server, job, frame["server"], place)
     demand = _demands(frame, server, place)
     compute_s = floats_in(frame["compute_s"], place)
@@ -291,14 +290,12 @@ def _ranges(begin: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return np.arange(first[-1]) + np.repeat(begin[rows] - first[:-1], counts), first
 
 
-def _servers(values: pl.Series, place: Place) -> Bools:
-    if values.dtype == pl.Boolean:
-        flags = values
-    else:
-        words = values.cast(pl.String).str.strip_chars().str.to_lowercase()
-        flags = words.replace_strict(FLAGS, default=None, return_dtype=pl.Boolean)
-    place.refuse(flags.is_null(), values, "must be true or false", REMEDY)
-    return flags.to_numpy()
+def _worded(values: pl.Series, known: Mapping[str, int], what: str, place: Place) -> NDArray[Any]:
+    """What the words of a column stand for. Raises TraceError for a word that is not known, by what it must be."""
+    words = values.cast(pl.String).str.strip_chars().str.to_lowercase()
+    found = words.replace_strict(known, default=None)
+    place.refuse(found.is_null(), values, f"must be {what}", REMEDY)
+    return found.to_numpy()
 
 
 def _refuse_servers(server: Bools, job: Ints, values: pl.Series, place: Place) -> None:
@@ -330,12 +327,15 @@ def _refuse_silent(edges: TaskEdges, demand: Floats, order: Ints, frame: pl.Data
 
 def _of_jobs(frame: pl.DataFrame, order: Ints, task_of: Ints, ids: pl.Series, place: Place) -> dict[str, NDArray[Any]]:
     """Columns of jobs, (n_jobs,) each."""
-    option = _options(frame[OPTION], place) if OPTION in frame.columns else np.full(len(order), ALL_ITERATIONS)
+    known = ", ".join(OPTIONS)
+    option = becomes = np.full(len(order), ALL_ITERATIONS)
+    if OPTION in frame.columns:
+        option = becomes = _worded(frame[OPTION], OPTIONS, known, place)
     # without the column nothing may change
-    becomes = _options(frame[MAY_BECOME], place) if MAY_BECOME in frame.columns else option
     if MAY_BECOME in frame.columns:
-        remedy = f"order is {', '.join(OPTIONS)}"
-        place.refuse(pl.Series(becomes < option), frame[MAY_BECOME], "must not ask for more than option", remedy)
+        furthest = frame[MAY_BECOME]
+        becomes = _worded(furthest, OPTIONS, known, place)
+        place.refuse(pl.Series(becomes < option), furthest, "must not ask for more than option", f"order is {known}")
     columns = {
         "model_mb": floats_in(frame["model_mb"], place),
         "epoch_iterations": counts_in(frame["epoch_iterations"], place, 1),
@@ -352,10 +352,3 @@ def _of_jobs(frame: pl.DataFrame, order: Ints, task_of: Ints, ids: pl.Series, pl
             place.fail(row, name, "must be the same on all rows of a job", frame[name][row], "repeat it on each row")
     # any row of a job would do, now that all agree
     return {name: values[order][task_of[:-1]] for name, values in columns.items()}
-
-
-def _options(values: pl.Series, place: Place) -> Ints:
-    words = values.cast(pl.String).str.strip_chars().str.to_lowercase()
-    found = words.replace_strict(OPTIONS, default=None, return_dtype=pl.Int64)
-    place.refuse(found.is_null(), values, f"must be {', '.join(OPTIONS)}", REMEDY)
-    return found.to_numpy()

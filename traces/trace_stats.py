@@ -111,8 +111,7 @@ def _work_since(since_s: Floats, gpus: Floats, edges_s: Floats) -> Floats:
     count = np.searchsorted(ahead_s, edges_s - edges_s[0], side="right")
     width = np.concatenate(([0.0], np.cumsum(gpus[order])))[count]
     begun = np.concatenate(([0.0], np.cumsum(gpus[order] * ahead_s)))[count]
-    done: Floats = width * (edges_s - edges_s[0]) - begun
-    return done
+    return np.asarray(width * (edges_s - edges_s[0]) - begun)
 
 
 FIRST_MONDAY_S = 4 * DAY_S

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
-from types import MappingProxyType
 from typing import NoReturn
 
 import polars as pl
@@ -26,9 +25,13 @@ THROUGHPUT_COLUMNS = ("gpu_type", "model", "batch_size", "gpus", "steps_per_seco
 DATASET_COLUMNS = ("model", "samples")
 REGIME_COLUMNS = ("job_id", "epoch", "batch_size")
 REFERENCE_GPU = "v100"
-SAMPLES: Mapping[str, int] = MappingProxyType(
-    {"ResNet-18": 50_000, "ResNet-50": 100_000, "LM": 59_675, "Recommendation": 117_907, "Transformer": 10_000}
-)
+SAMPLES: Mapping[str, int] = {
+    "ResNet-18": 50_000,
+    "ResNet-50": 100_000,
+    "LM": 59_675,
+    "Recommendation": 117_907,
+    "Transformer": 10_000,
+}
 """Samples an epoch of Gavel's models, as Shockwave's published simulator has them."""
 Starts = tuple[tuple[int, int], ...]
 """(epoch, batch size from that epoch on), epochs ascending from 0."""

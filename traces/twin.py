@@ -66,8 +66,6 @@ NEAR = 5
 """A state and a limit are those of a job at most so many ranks away by run time."""
 LIMIT_STEP_S = 60.0
 WEEK_H, DAY_H, WEEKEND_H = 168, 24, 120
-KEPT = ("job_id", "pool", "submit_time", "duration", "gpus", "user", "state", "time_limit_s")
-"""Columns of a twin; the last three where the log has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,7 @@ class Items:
     @property
     def first(self) -> NDArray[np.bool_]:
         """Whether an item is the first of its burst."""
-        first: NDArray[np.bool_] = np.diff(self.burst, prepend=-1) != 0
-        return first
+        return np.asarray(np.diff(self.burst, prepend=-1) != 0)
 
 
 def levels(old: Items, new: Items, *more: tuple[Ints, Ints]) -> Levels:
@@ -195,8 +192,7 @@ def _latent(scores: Floats, old: Items, new: Items, rng: np.random.Generator) ->
         rho = float(onwards[starts[its[0]]])
         burst[its] = lfilter([np.sqrt(1.0 - rho * rho)], [1.0, -rho], burst[its])
     own = rng.standard_normal(len(of_burst))
-    latent: Floats = np.sqrt(within) * burst[of_burst] + np.sqrt(1.0 - within) * own
-    return latent
+    return np.asarray(np.sqrt(within) * burst[of_burst] + np.sqrt(1.0 - within) * own)
 
 
 def _mean_by(pairs: Floats, pool: Ints, at: Ints) -> Floats:
@@ -214,8 +210,7 @@ def _quantiles(values: Floats, its: Ints, key: Ints, level: Floats, rng: np.rand
     first = (np.cumsum(count) - count)[key]
     n = count[key]
     if not smooth:
-        drawn: Floats = ordered[first + np.minimum((level * n).astype(np.int64), n - 1)]
-        return drawn
+        return np.asarray(ordered[first + np.minimum((level * n).astype(np.int64), n - 1)])
     place = np.clip(level * n - 0.5, 0.0, n - 1.0)
     low = place.astype(np.int64)
     part = place - low
@@ -227,8 +222,7 @@ def _quantiles(values: Floats, its: Ints, key: Ints, level: Floats, rng: np.rand
     # a group of equal values is not repeated either
     shrink = np.where(spread > TINY, spread / np.sqrt(spread**2 + width**2), 1.0)
     noise = np.clip(rng.standard_normal(len(key)), -3.0, 3.0)
-    smoothed: Floats = mean[key] + shrink[key] * (drawn - mean[key] + width[key] * noise)
-    return smoothed
+    return np.asarray(mean[key] + shrink[key] * (drawn - mean[key] + width[key] * noise))
 
 
 @dataclass(frozen=True, slots=True)
@@ -550,7 +544,8 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
 
     Returns
     -------
-    The twin, with the columns `KEPT`; its pools and users bear the log's names (`words.renamed` replaces them).
+    The twin, with job_id, pool, submit_time, duration, gpus and, where the log has them, user, state and time_limit_s;
+    its pools and users bear the log's names (`words.renamed` replaces them).
 
     Raises
     ------

@@ -134,8 +134,7 @@ class CompletionTime(JsonModel):
         wears off as fast as where it is learnt on and on; else one burst would narrow or widen intervals for good.
         """
         jobs_per_s = len(self.past_) / -float(self.past_.submit_s[0])
-        unseen: Floats = np.maximum(at_s - self.trained_until_s_, 0.0) * jobs_per_s
-        return unseen
+        return np.maximum(at_s - self.trained_until_s_, 0.0) * jobs_per_s
 
     def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
@@ -158,8 +157,7 @@ def drawn(sample: SizeSample, width: Ints, done_s: Floats, seed: Sequence[int]) 
     """(n_jobs, FUTURES) run times, in each future drawn together."""
     # A generator a future: more jobs asked at once do not change a future's weights.
     draws = [SizeDraws(sample, np.random.default_rng((*seed, number))) for number in range(FUTURES)]
-    found: Floats = np.array([one.draw(width, done_s) for one in draws]).reshape(FUTURES, len(width)).T
-    return found
+    return np.array([one.draw(width, done_s) for one in draws]).reshape(FUTURES, len(width)).T
 
 
 def tracker_of(learned: CompletionTime | None, warmed: Sequence[Position] = ()) -> IntervalTracker:

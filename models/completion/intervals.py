@@ -201,8 +201,7 @@ def lessons(known: tuple[Position, ...]) -> Floats:
     either = np.maximum(until_s[:, None], until_s) - np.minimum(from_s[:, None], from_s)
     shared = np.maximum(both, 0.0) / np.maximum(either, tolerance.INSTANT_S)
     np.fill_diagonal(shared, 0.0)
-    weight: Floats = 1.0 / (1.0 + TOGETHER * shared.sum(axis=1))
-    return weight
+    return np.asarray(1.0 / (1.0 + TOGETHER * shared.sum(axis=1)))
 
 
 GOLDEN = (5.0**0.5 - 1.0) / 2.0

@@ -223,8 +223,7 @@ class SizeDraws:
         # A gamble of Gumbel noise takes each with the probability that it is worth.
         noise = self._rng.gumbel(size=drawn.shape)
         taken = np.argmax(np.log(np.maximum(worth, LEAST_SHARE)) + noise, axis=0)
-        chosen: Floats = drawn[taken, jobs]
-        return chosen
+        return np.asarray(drawn[taken, jobs])
 
     def _of_width(self, width: int, done_s: Floats) -> Floats:
         survival, size_s, count = self._survival(width), self._sample.size_s, len(done_s)
@@ -262,8 +261,7 @@ def _weights(count: int, recency: float, share: float) -> Floats:
     if not count:
         return np.zeros(0)
     recent = np.exp(-np.arange(count)[::-1] / recency)
-    weights: Floats = share * recent / recent.sum() + (1.0 - share) / count
-    return weights
+    return np.asarray(share * recent / recent.sum() + (1.0 - share) / count)
 
 
 def _score(logs: Floats, width: Ints, recency: float, share: float) -> float:

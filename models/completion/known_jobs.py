@@ -89,8 +89,7 @@ class KnownJobs:
     @property
     def work_s(self) -> Floats:
         """(n_jobs,) seconds on one GPU where g GPUs are g times as fast, of those that had not ended as far as done."""
-        work: Floats = self.run_s * self.run_gpus
-        return work
+        return self.run_s * self.run_gpus
 
     def as_dict(self) -> dict[str, list[Any]]:
         """Columns as JSON can hold them."""

@@ -327,13 +327,7 @@ class ServedAccuracyCurve(ServedModel):
         "lr_milestones": "string",
         "target": "double",
     }
-    outputs: Mapping[str, str] = {
-        "final": "double",
-        "low": "double",
-        "high": "double",
-        "reach_probability": "double",
-        "reach_epoch": "double",
-    }
+    outputs: Mapping[str, str] = dict.fromkeys(("final", "low", "high", "reach_probability", "reach_epoch"), "double")
 
     # A run of 100 epochs that has seen four.
     shown: Mapping[str, Sequence[Any]] = {

@@ -6,17 +6,14 @@ trained at a high learning rate, and gains when that is annealed.
 """
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, F2, F3, I1, njit, types
 from jobcast.models.curves.scaling import ANNEALED, FREE, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SHARE
 
-njit: Any = numba.njit
 TEMPER = 0.3
 """Power of the evidence: points of a curve hang together, so that they tell less than as many independent ones."""
 FAMILY_VARIANCE = 6.0
@@ -31,11 +28,9 @@ ANNEALING_SD = 0.5
 """Standard deviation of what annealing gives back, as a share of it."""
 LATE_SD = 0.1
 """Standard deviation of where a run ends that has not begun to move, as a share of the way to the bound."""
-_F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
-_I1 = types.Array(types.int64, 1, "C")
 
 
-@njit(types.void(_F2, _F1, _F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(F2, F1, F2), cache=True)  # type: ignore[untyped-decorator]
 def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> None:
     """Posterior weights (n, 11) of families from log evidence (n, 11) and log prior weights (11,), written."""
     for row in range(evidence.shape[0]):
@@ -52,7 +47,7 @@ def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> Non
             weights[row, family] /= total
 
 
-@njit(types.void(_F2, _I1, _I1, _F2, _F3, _F3, _F2, _F2, types.float64, _F2, _F2, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(F2, I1, I1, F2, F3, F3, F2, F2, types.float64, F2, F2, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
 def combine(
     scale: Floats,
     measured: NDArray[np.int64],

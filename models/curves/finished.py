@@ -33,8 +33,7 @@ def usual_progress(rate: float = USUAL_RATE) -> Floats:
     >>> np.round(usual_progress()[[0, 40, 100, 200]], 2).tolist()
     [0.0, 0.85, 0.99, 1.0]
     """
-    risen: Floats = np.expm1(-rate * np.linspace(0.0, 1.0, KNOTS)) / np.expm1(-rate)
-    return risen
+    return np.asarray(np.expm1(-rate * np.linspace(0.0, 1.0, KNOTS)) / np.expm1(-rate))
 
 
 def end_level(metric: Floats) -> float:
@@ -79,8 +78,7 @@ def bounds(metric: Floats, direction: Floats) -> Floats:
     reach = UNBOUNDED * np.maximum(np.maximum(np.abs(low), np.abs(high)), high - low)
     open_bound = np.where(direction > 0, high + reach, low - reach)
     falling = np.where(low >= 0.0, 0.0, open_bound)
-    found: Floats = np.where(direction > 0, np.where(inside, top, open_bound), falling)
-    return found
+    return np.where(direction > 0, np.where(inside, top, open_bound), falling)
 
 
 def limits(metric: Floats) -> tuple[Floats, Floats]:

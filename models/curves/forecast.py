@@ -99,8 +99,7 @@ def untold_sd(seen: Floats, share: Floats, sizes: Sequence[float]) -> Floats:
     chance = UNTOLD * np.maximum(came - gone, 0.0) / (1.0 - UNTOLD * gone)
     beyond = 1.0 + UNTOLD_SIZE_SD * ndtri(1.0 - TAIL / np.maximum(chance, TAIL * (1 + 1e-9)))
     size = (1.0 - np.prod(1.0 - np.asarray(sizes))) * np.exp(-UNTOLD_DECAY * gone)
-    found: Floats = np.where(chance > TAIL, size * np.maximum(beyond, 0.0) / TAIL_QUANTILE, 0.0)
-    return found
+    return np.where(chance > TAIL, size * np.maximum(beyond, 0.0) / TAIL_QUANTILE, 0.0)
 
 
 def stretch_of(seen: int, epochs: int, milestones: Sequence[int]) -> tuple[int, int]:
@@ -260,14 +259,9 @@ class CurveForecast:
         )
 
     @cached_property
-    def _final(self) -> tuple[Floats, Floats, Floats]:
-        mean, below, above = self.at(self.epochs[:, None])
-        return mean[:, 0], below[:, 0], above[:, 0]
-
-    @property
     def final_mean(self) -> Floats:
         """(n,) mean of the metric at the last epoch."""
-        return self._final[0]
+        return self.at(self.epochs[:, None])[0][:, 0]
 
     @cached_property
     def _final_interval(self) -> tuple[Floats, Floats]:

@@ -1,18 +1,13 @@
 """Compiled values and gradients of the families, and fits of all of them to many curves. See `families`."""
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, F2, F3, F4, I1, njit, types
 
-njit: Any = numba.njit
-_F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
-_I1 = types.Array(types.int64, 1, "C")
 POW3, POW4, LOGLOG, VAPOR, HILL3, MMF, EXP4, JANOSCHEK, WEIBULL, LOG_POWER, ILOG2 = range(11)
 FAMILY_COUNT = 11
 LARGEST_EXPONENT = 30.0
@@ -34,7 +29,7 @@ def _exp(value: float) -> float:
     return float(math.exp(min(max(value, -LARGEST_EXPONENT), LARGEST_EXPONENT)))
 
 
-@njit(types.float64(types.int64, types.float64, types.float64, _F1, _F1), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.float64(types.int64, types.float64, types.float64, F1, F1), cache=True)  # type: ignore[untyped-decorator]
 def value_and_gradient(family: int, x: float, log_x: float, p: Floats, slope: Floats) -> float:
     """The scaled metric at one x, log x given; writes the gradient by the parameters p into `slope`, both (4,)."""
     if family == POW3:
@@ -105,7 +100,7 @@ def value_and_gradient(family: int, x: float, log_x: float, p: Floats, slope: Fl
     return float(p[0] - fall)
 
 
-@njit(types.boolean(_F2, _F1, _F1, types.int64), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.boolean(F2, F1, F1, types.int64), cache=True)  # type: ignore[untyped-decorator]
 def _solve(matrix: Floats, right: Floats, found: Floats, size: int) -> bool:
     """Solve by Cholesky, destroying the lower half of the matrix; its factor stays there. False if not positive."""
     for i in range(size):
@@ -134,7 +129,7 @@ def _solve(matrix: Floats, right: Floats, found: Floats, size: int) -> bool:
 
 
 @njit(  # type: ignore[untyped-decorator]
-    types.float64(types.int64, types.int64, types.int64, _F1, _F1, _F1, _F1, _F1, _F1, _F1, _F2, _F1, _F1), cache=True
+    types.float64(types.int64, types.int64, types.int64, F1, F1, F1, F1, F1, F1, F1, F2, F1, F1), cache=True
 )
 def _linearise(
     family: int,
@@ -178,7 +173,7 @@ def _linearise(
 
 
 @njit(  # type: ignore[untyped-decorator]
-    types.void(_I1, _F2, _F2, _F2, _F2, _I1, _F2, _F2, types.int64, _F3, types.Array(types.float64, 4, "C"), _F2),
+    types.void(I1, F2, F2, F2, F2, I1, F2, F2, types.int64, F3, F4, F2),
     cache=True,
 )
 def fit_families(
@@ -258,7 +253,7 @@ def fit_families(
             evidence[curve, family] = 0.5 * (log_prior - log_posterior - cost)
 
 
-@njit(types.void(_F2, _I1, _F3, types.Array(types.float64, 4, "C"), _F3, _F3), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(F2, I1, F3, F4, F3, F3), cache=True)  # type: ignore[untyped-decorator]
 def predict_families(
     x: Floats, sizes: NDArray[np.int64], fitted: Floats, factor: Floats, value: Floats, variance: Floats
 ) -> None:
@@ -284,7 +279,7 @@ def predict_families(
                 variance[curve, family, column] = total
 
 
-@njit(types.void(types.int64, _F2, _F3, _F3), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(types.int64, F2, F3, F3), cache=True)  # type: ignore[untyped-decorator]
 def family_values(family: int, x: Floats, own: Floats, value: Floats) -> None:
     """The scaled metric of a family at places x (n, m) by parameters (draws, n, 4); (draws, n, m), written."""
     slope = np.zeros(4)

@@ -203,5 +203,4 @@ def _log_density(row: int, values: dict[str, Floats], finished: FinishedCurves) 
     # Log of a mean of exponentials, without overflow.
     highest = each.max(axis=0)
     expected = highest + np.log(np.exp(each - highest).mean(axis=0)) - each.var(axis=0)
-    density: Floats = np.where(finished.seen, expected, 0.0).sum(axis=1)
-    return density
+    return np.asarray(np.where(finished.seen, expected, 0.0).sum(axis=1))

@@ -10,17 +10,14 @@ than usual counts by how closely an exponential follows the prefix; other eviden
 """
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.models.curves.scaling import CENTER, FREE, LEVEL, MISFIT
 
-njit: Any = numba.njit
 RATES, WIDEST_FACTOR = 15, 6.0
 """Of the grid, evenly spaced in log r, up to so many times the usual rate and down to that part of it."""
 RATE_SD, RATE_FREEDOM = 0.25, 2.0
@@ -31,12 +28,10 @@ LEAST_REACHED = 0.05
 """Least rise so far, and share of the whole that it counts as, when a is expected."""
 MOST_POWER = 5.0
 """Of the likelihood where an exponential follows the prefix closer than MISFIT and noise allow for."""
-_F1, _F2 = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
-_I1 = types.Array(types.int64, 1, "C")
 _F0 = types.float64
 
 
-@njit(_F0(types.int64, _F1, _F1, _F1, _F0, _F0, _F0, _F0, _F1, _F1, _F1), cache=True)  # type: ignore[untyped-decorator]
+@njit(_F0(types.int64, F1, F1, F1, _F0, _F0, _F0, _F0, F1, F1, F1), cache=True)  # type: ignore[untyped-decorator]
 def weigh_rates(
     used: int,
     x: Floats,
@@ -106,7 +101,7 @@ def weigh_rates(
     return float(off)
 
 
-@njit(_F0(_F1), cache=True)  # type: ignore[untyped-decorator]
+@njit(_F0(F1), cache=True)  # type: ignore[untyped-decorator]
 def median_place(share: Floats) -> float:
     """Place in the grid, from 0 to RATES - 1, below which half of the probability (RATES,) lies."""
     below = 0.0
@@ -118,7 +113,7 @@ def median_place(share: Floats) -> float:
     return RATES - 1.0
 
 
-@njit(types.void(_I1, _F2, _F2, _F2, _F2, _F0, _F0, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(I1, F2, F2, F2, F2, _F0, _F0, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
 def rises_ahead(
     points: NDArray[np.int64],
     x: Floats,

@@ -8,13 +8,11 @@ Columns of what is known of a curve once it is scaled; see `scaling`.
 """
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 
 BASE, PER_V, NOISE_SD, LAST, LEVEL, REACHED, SHARE, ANNEALED, ORIGIN, LENGTH, ROOM, RECENT, CENTER = range(13)
 """Columns of what is known of a curve: metric at v = 0, metric per v (signed), standard deviation of noise in v, last
@@ -24,7 +22,6 @@ mean of, and mean p of these."""
 SCALE_WIDTH = 13
 
 
-njit: Any = numba.njit
 MOST_POINTS = 16
 """A long prefix is averaged into as many bins, evenly spaced in log x."""
 MISFIT, MISFIT_AGE = 0.02, 1.0
@@ -43,11 +40,9 @@ FREE = 3
 LEAST_PROGRESS = 0.02
 """Least share of the rise that what was seen counts as."""
 MEDIAN_TO_SD = 1.4826
-_F1, _F2 = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
-_I1 = types.Array(types.int64, 1, "C")
 
 
-@njit(types.float64(_F1, types.float64), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.float64(F1, types.float64), cache=True)  # type: ignore[untyped-decorator]
 def progress_at(progress: Floats, share: float) -> float:
     """Progress at a share of the epochs, linear between knots."""
     place = min(max(share, 0.0), 1.0) * (progress.size - 1)
@@ -55,7 +50,7 @@ def progress_at(progress: Floats, share: float) -> float:
     return float(progress[left] + (place - left) * (progress[left + 1] - progress[left]))
 
 
-@njit(types.float64(_F1, _F1, types.int64), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.float64(F1, F1, types.int64), cache=True)  # type: ignore[untyped-decorator]
 def noise_variance(values: Floats, steps: Floats, count: int) -> float:
     """Variance of noise from second differences of the later half, by their median; `steps` is room to work in."""
     first = 1 + (count - 2) // 2
@@ -67,7 +62,7 @@ def noise_variance(values: Floats, steps: Floats, count: int) -> float:
     return float((MEDIAN_TO_SD * middle) ** 2 / 1.5)
 
 
-@njit(types.void(_F2, _I1, _I1, _I1, _F1, _F1, _F1, _I1, _I1, _F2, _F2, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(F2, I1, I1, I1, F1, F1, F1, I1, I1, F2, F2, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
 def scale_prefixes(
     metric: Floats,
     begin: Ints,

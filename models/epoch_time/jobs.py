@@ -279,8 +279,7 @@ class StepPrior:
         """(n_types x COUNT, n_types x COUNT) of a job's parameters, type by type."""
         # What a job departs by is the same on all of its types.
         shared = np.kron(np.ones((n_types, n_types)), np.diag(self.sd_job**2))
-        whole: Floats = shared + np.kron(np.eye(n_types), np.diag(self.sd_type**2))
-        return whole
+        return shared + np.kron(np.eye(n_types), np.diag(self.sd_type**2))
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -330,8 +329,7 @@ class Residual:
         by_place = self.by_place**2 * np.exp(-0.5 * nearness)
         # Other types use other kernels, so that departures hardly go together.
         alike = np.where(these.kind[:, None] == those.kind, 1.0, self.other_type)
-        made: Floats = alike * (by_size + by_place)
-        return made
+        return alike * (by_size + by_place)
 
 
 assert len(MEAN) == len(SD_JOB) == len(SD_TYPE) == COUNT

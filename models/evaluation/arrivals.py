@@ -166,8 +166,7 @@ class Picked:
     def rows(self, horizon: int) -> Mask:
         """Rows that count for a horizon, shape (N,)."""
         left_out = [index for index, pool in enumerate(self.corpus.pools) if pool in self.without]
-        rows: Mask = self.corpus.scored(*self.span, horizon) & ~np.isin(self.corpus.pool_index, left_out)
-        return rows
+        return self.corpus.scored(*self.span, horizon) & ~np.isin(self.corpus.pool_index, left_out)
 
     def thresholds(self, horizon: int) -> tuple[float, float]:
         """For reports and for the gate; the former as chosen without bots where none is left."""

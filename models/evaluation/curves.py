@@ -1,30 +1,20 @@
 """How good forecasts of training curves are: figures of `evaluate accuracy-curve`."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
+from jobcast.models.curves.accuracy_curve import AccuracyCurve
+from jobcast.models.curves.forecast import CurveForecast
 from jobcast.traces.learning_curves import LearningCurve
 
 LEVEL = 0.9
 LEAST_EPOCHS = 3
 """Of an application that is left out: of two epochs, half of them seen, the whole range is what is still to come."""
 CurveFigures = dict[str, Any]
-
-
-class CurveModel(Protocol):
-    """What is scored; `curves.AccuracyCurve` is one."""
-
-    def fit(self, curves: Sequence[LearningCurve]) -> Any:
-        """Learn from whole curves."""
-        ...
-
-    def forecast(self, prefixes: Sequence[LearningCurve], epochs: Sequence[int]) -> Any:
-        """A `CurveForecast`."""
-        ...
 
 
 def seen_epochs(epochs: int, prefix: float) -> int:
@@ -36,7 +26,7 @@ def seen_epochs(epochs: int, prefix: float) -> int:
     return max(1, round(prefix * epochs))
 
 
-def score_curves(model: CurveModel, curves: Sequence[LearningCurve], prefix: float) -> CurveFigures:
+def score_curves(model: AccuracyCurve, curves: Sequence[LearningCurve], prefix: float) -> CurveFigures:
     """Figures of a fitted model on whole curves, each seen up to epoch max(1, round(prefix * epochs)).
 
     Parameters
@@ -61,7 +51,7 @@ def score_curves(model: CurveModel, curves: Sequence[LearningCurve], prefix: flo
     return pooled([curve_errors(model, curves, prefix)])
 
 
-def curve_errors(model: CurveModel, curves: Sequence[LearningCurve], prefix: float) -> dict[str, Any]:
+def curve_errors(model: AccuracyCurve, curves: Sequence[LearningCurve], prefix: float) -> dict[str, Any]:
     """What `score_curves` averages: (n,) errors, (n,) lists of later epochs covered and of widths, by family too."""
     if not 0 < prefix < 1:
         raise TrainingError(f"--prefix {prefix}: not between 0 and 1; give the share of the epochs that is seen")
@@ -95,7 +85,7 @@ def _rows_seen(curve: LearningCurve, prefix: float) -> int:
 
 
 def _later(
-    forecast: Any, picked: Sequence[tuple[LearningCurve, int]], span: Floats
+    forecast: CurveForecast, picked: Sequence[tuple[LearningCurve, int]], span: Floats
 ) -> tuple[list[Floats], list[Floats]]:
     """By curve: whether each later epoch's metric is in the interval, and how wide that is."""
     later = [curve.epoch[seen:] for curve, seen in picked]

@@ -129,8 +129,7 @@ def _scaled(known: ProfiledJob, asked: Places) -> Floats:
     # Other types are infinitely far.
     distance = np.where(asked.kind[:, None] == at.kind, np.hypot(size, gpus), np.inf)
     row = np.argmin(distance, axis=1)
-    seconds: Floats = known.epoch_s[row] * at.gpus[row] / asked.gpus
-    return seconds
+    return np.asarray(known.epoch_s[row] * at.gpus[row] / asked.gpus)
 
 
 def planned(

@@ -260,5 +260,4 @@ def arrival_intervals(
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    shares: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
-    return shares
+    return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))

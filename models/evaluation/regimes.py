@@ -35,7 +35,6 @@ class Rule(Protocol):
 
     def trajectory(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
         """All regimes of a job from its beginning on."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.intervals import LEVELS, Interval, quantiles, slack_s
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import keys_of
+from jobcast.models.forecast_combination import pinball_losses
 from jobcast.models.scores import Figure, mean, skill
 from jobcast.traces.table import Trace
 
@@ -57,14 +58,7 @@ class LogForecasts(NamedTuple):
         errors = LogErrors(np.abs(np.log10(self.told_s) - logs), np.abs(np.log10(self.rule_s) - logs), covered)
         if self.ends_s is None or self.shares is None:
             return errors
-        return errors._replace(pinball=pinball_losses(true_s, self.ends_s, self.shares))
-
-
-def pinball_losses(true_s: Floats, ends_s: Floats, shares: Floats) -> Floats:
-    """(n,) mean pinball loss of (n, k) ends of intervals, of natural logarithms; see `LogForecasts`."""
-    miss = np.log(true_s)[:, None] - np.log(ends_s)
-    losses: Floats = np.maximum(shares * miss, (shares - 1.0) * miss).mean(axis=1)
-    return losses
+        return errors._replace(pinball=pinball_losses(np.log(true_s), np.log(self.ends_s), self.shares))
 
 
 def size_forecasts(model: JobSize, jobs: Trace) -> LogForecasts:

@@ -120,8 +120,7 @@ class _Series:
         """Of the hours before one, (n,): from the first arrival on, `MEMORY` at most before `fitted_at`."""
         since = int(self._arrival_s[0] // HOUR_S) if len(self._arrival_s) else until
         edges_s = HOUR_S * np.arange(max(since, fitted_at - MEMORY), until + 1)
-        counts: Floats = np.diff(self._total[np.searchsorted(self._arrival_s, edges_s, side="right")])
-        return counts
+        return np.diff(self._total[np.searchsorted(self._arrival_s, edges_s, side="right")])
 
     def ahead(self, hour: int, name: str, longest_s: float) -> tuple[Floats, float]:
         """Means of the hours from one on, and the variance of an hour."""

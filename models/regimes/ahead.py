@@ -176,8 +176,7 @@ def _running_nodes(piece: Piece, begun: float, done: float) -> Floats:
     share = min(max(done / begun, 0.0), 1 - 1e-9)
     below = float(ndtr((math.log(share / (1 - share)) - centre) / width)) if share > 0 else 0.0
     z = ndtri(np.minimum(below + (1 - below) * FIRST, 1 - 1e-12))
-    nodes: Floats = np.maximum(begun / (1 + np.exp(-(centre + width * z))), done)
-    return nodes
+    return np.asarray(np.maximum(begun / (1 + np.exp(-(centre + width * z))), done))
 
 
 def _logit_normal(piece: Piece, left: float) -> tuple[float, float]:
@@ -189,11 +188,9 @@ def _nodes(piece: Piece, left: Floats, z: Floats) -> Floats:
     """Epochs of a regime to come out of what is left then, (NODES,)."""
     if piece.kind == "shares":
         centre, width = _logit_normal(piece, 1.0)
-        lasts: Floats = left / (1 + np.exp(-(centre + width * z)))
-        return lasts
+        return np.asarray(left / (1 + np.exp(-(centre + width * z))))
     part = np.clip(piece.middle / np.maximum(left, 1e-9), 1e-4, 0.9)
-    lasts = left / (1 + (1 - part) / part * np.exp(-piece.spread * z))
-    return lasts
+    return np.asarray(left / (1 + (1 - part) / part * np.exp(-piece.spread * z)))
 
 
 def shortest(values: Floats, weights: Floats, levels: Floats) -> tuple[Floats, Floats]:
@@ -242,7 +239,6 @@ class Spread(Protocol):
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """Seconds left and their weights."""
-        ...
 
 
 def calibrated(

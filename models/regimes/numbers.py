@@ -217,8 +217,7 @@ def _left_out(finished: Finished, drawn: Drawn, levels: Levels) -> Floats:
 def _harmonic(log_likelihood: Floats) -> Floats:
     from scipy.special import logsumexp
 
-    held: Floats = np.log(len(log_likelihood)) - logsumexp(-log_likelihood, axis=0)
-    return held
+    return np.asarray(np.log(len(log_likelihood)) - logsumexp(-log_likelihood, axis=0))
 
 
 def _log_beta(x: Floats, a: Floats, b: Floats) -> Floats:

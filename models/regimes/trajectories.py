@@ -14,7 +14,6 @@ The greedy rule: the present batch size to the end, as reactive schedulers belie
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Protocol
 
 from jobcast.domain.errors import RegistryError
@@ -31,11 +30,9 @@ class Adaptation(Protocol):
 
     def most_regimes(self, training: Training) -> int:
         """How many regimes a job may run through where its user declares nothing, at least 1."""
-        ...
 
     def following(self, training: Training, sizes: Sequence[int]) -> int | None:
         """The batch size after those run so far (at least one, the last one running); None where nothing follows."""
-        ...
 
 
 class Static:
@@ -84,7 +81,7 @@ class Gns:
         return doubled if doubled in training.epoch_s else None
 
 
-ADAPTATIONS: Mapping[str, Adaptation] = MappingProxyType({"static": Static(), "accordion": Accordion(), "gns": Gns()})
+ADAPTATIONS: Mapping[str, Adaptation] = {"static": Static(), "accordion": Accordion(), "gns": Gns()}
 """Rules by mode; a job of another mode keeps its batch size unless its rule is given beside these."""
 UNKNOWN: Adaptation = Static()
 POINTS = tuple(5 * step for step in range(20))

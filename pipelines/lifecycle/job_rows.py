@@ -16,20 +16,16 @@ from jobcast.features.wait_rows import WaitRows
 from jobcast.models import scores
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_size import JobSize
+from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import jobs_of
-from jobcast.models.evaluation.curves import CurveModel, curve_errors, is_scored
+from jobcast.models.evaluation.curves import curve_errors, is_scored
 from jobcast.models.evaluation.epoch_times import BASELINES, Scored, planned
 from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.evaluation.regimes import crps, score_regimes
-from jobcast.models.evaluation.sizes import (
-    LogErrors,
-    LogForecasts,
-    pinball_losses,
-    run_time_forecasts,
-    size_forecasts,
-)
+from jobcast.models.evaluation.sizes import LogErrors, LogForecasts, run_time_forecasts, size_forecasts
 from jobcast.models.fitted_goodput import FittedGoodput, StepErrors
+from jobcast.models.forecast_combination import pinball_losses
 from jobcast.models.queue_wait import BOUND, MEDIAN, QueueWait
 from jobcast.models.regimes import RegimePrior, Restatement
 from jobcast.models.regimes.trajectories import progress_at, training_of
@@ -213,8 +209,8 @@ class IntervalRows(LogRows):
     def as_of(self, known_s: float) -> Self:
         """As `LogRows`; the loss of what lasts on is the least that it may come to, which that of the median is."""
         least_s = np.maximum(known_s - self.begun_s, self.told_s)
-        losses = np.where(self.known_s > known_s, pinball_losses(least_s, self.ends_s, self.shares), self.pinball)
-        return replace(LogRows.as_of(self, known_s), pinball=losses)
+        losses = pinball_losses(np.log(least_s), np.log(self.ends_s), self.shares)
+        return replace(LogRows.as_of(self, known_s), pinball=np.where(self.known_s > known_s, losses, self.pinball))
 
     def figures(self) -> dict[str, Figure]:
         """As `LogRows`, and `pinball`."""
@@ -298,7 +294,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
     }
 
 
-def curve_rows(model: CurveModel, sample: Sample) -> Blocks:
+def curve_rows(model: AccuracyCurve, sample: Sample) -> Blocks:
     """Curves of the jobs that were over, of each application and batch size."""
     over = sample.over
     table = curves_of_jobs(over, sample.facts)
@@ -306,16 +302,16 @@ def curve_rows(model: CurveModel, sample: Sample) -> Blocks:
     return _curve_blocks(model, table.curves, _when(over, at))
 
 
-def curve_table_rows(model: CurveModel, table: CurveTable) -> Blocks:
+def curve_table_rows(model: AccuracyCurve, table: CurveTable) -> Blocks:
     """Curves of a file, in its order."""
     return _curve_blocks(model, table.curves, calendar([curve.app for curve in table.curves]))
 
 
-def _curve_blocks(model: CurveModel, curves: Sequence[LearningCurve], when: Calendar) -> Blocks:
+def _curve_blocks(model: AccuracyCurve, curves: Sequence[LearningCurve], when: Calendar) -> Blocks:
     return {f"{prefix:.0%} seen": _curve_rows(model, curves, when, prefix) for prefix in PREFIXES}
 
 
-def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calendar, prefix: float) -> CurveRows:
+def _curve_rows(model: AccuracyCurve, curves: Sequence[LearningCurve], when: Calendar, prefix: float) -> CurveRows:
     kept = np.array([is_scored(curve, prefix) for curve in curves], dtype=bool)
     times_s, known_s, apps = when
     when = times_s[kept], known_s[kept], apps[kept]

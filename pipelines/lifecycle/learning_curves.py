@@ -15,7 +15,7 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_errors, pooled, score_curves
+from jobcast.models.evaluation.curves import LEAST_EPOCHS, curve_errors, pooled, score_curves
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.folders import DATA_FOLDER
@@ -119,7 +119,7 @@ class Twins:
 
 def held_out(
     curves: Curves,
-    fit: Callable[[Curves, Step | None], CurveModel],
+    fit: Callable[[Curves, Step | None], AccuracyCurve],
     progress: Step | None = None,
     prefixes: Sequence[float] = PREFIXES,
 ) -> Twins:

@@ -13,8 +13,8 @@ from benchmarks.campus_measures import (
     job_frame,
     loads,
 )
-from jobcast.traces.generators import generate
-from jobcast.traces.generators.campus import parse_campus, zone_of
+from jobcast.traces.generators import GENERATORS, generate
+from jobcast.traces.generators.campus import zone_of
 from jobcast.traces.generators.campus_config import CampusConfig
 
 DAY_S = 86400.0
@@ -25,7 +25,7 @@ UNCENSORED = {**ALWAYS_AT_WORK, "wait_all_share": 1, "patience_h": 1000}  # no t
 
 def measured(seed=0, **settings):
     chosen = {**SMALL, **settings}
-    return figures(*generate("campus", seed, chosen), parse_campus(chosen))
+    return figures(*generate("campus", seed, chosen), GENERATORS["campus"].parse(chosen))
 
 
 def jobs_of(seed=0, **settings):

@@ -32,7 +32,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import GPU_TYPES, known_type
 from jobcast.domain.suggestions import did_you_mean
 from jobcast.traces.columns import LONGEST_S
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import Setting, check_pairs, check_ranges, parse_settings, setting
 from jobcast.traces.table import MICROSECONDS, Trace
 from jobcast.traces.trainings import REFERENCE_GPU
 
@@ -65,10 +65,7 @@ class EnrichConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        for name in ("epochs", "due", "weights", "limit_factor"):
-            pair = getattr(self, name)
-            if len(pair) != 2 or pair[0] > pair[1]:
-                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+        check_pairs(self, "epochs", "due", "weights", "limit_factor")
         if self.regimes not in (MIXED, STATIC, ACCORDION, GNS):
             raise ValueError(f"regimes must be {MIXED}, {STATIC}, {ACCORDION} or {GNS}, got {self.regimes}")
         if self.reference.lower() not in self.speeds:
@@ -180,8 +177,7 @@ class Model:
     def speedup(self, gpus: Ints) -> Floats:
         """Over one GPU."""
         at, known = self.knots(int(np.max(gpus, initial=1)))
-        speedups: Floats = np.interp(gpus, at, known)
-        return speedups
+        return np.interp(gpus, at, known)
 
     def step_s(self, batch_size: Ints, gpus: Ints) -> Floats:
         """Seconds a step on V100s; arguments broadcast."""
@@ -277,8 +273,7 @@ class Draws:
         at = (np.arange(int(counts.sum())) - np.repeat(first, counts)).astype(np.uint64)
         own = np.repeat(_mixed(self._keys ^ np.uint64(_word(what))), counts)
         # half a step up, or a draw of 0 would be minus infinity
-        drawn: Floats = ndtri(_share(_mixed(own + (at + np.uint64(1)) * GOLDEN)) + 2.0 ** -(DRAW_BITS + 1))
-        return drawn
+        return np.asarray(ndtri(_share(_mixed(own + (at + np.uint64(1)) * GOLDEN)) + 2.0 ** -(DRAW_BITS + 1)))
 
 
 def _word(text: str) -> int:
@@ -401,8 +396,7 @@ def filled(trace: Trace, name: str, drawn: pl.Series) -> pl.Series:
 
 
 def _kept(trace: Trace, name: str, drawn: Ints) -> Ints:
-    kept: Ints = filled(trace, name, pl.Series(drawn)).to_numpy()
-    return kept
+    return filled(trace, name, pl.Series(drawn)).to_numpy()
 
 
 def _models(trace: Trace, draws: Draws, seed: int) -> tuple[list[str], Ints]:
@@ -464,18 +458,14 @@ def _epochs(row: Ints, batch_size: Ints, gpus: Ints, duration_s: Floats, config:
         mine = row == number
         fits[mine] = duration_s[mine] / known_models()[number].epoch_s(batch_size[mine], gpus[mine])
     fewest, most = config.epochs
-    epochs: Ints = np.clip(np.round(fits), fewest, most).astype(np.int64)
-    return epochs
+    return np.clip(np.round(fits), fewest, most).astype(np.int64)
 
 
 def _limits_s(needed_s: Floats) -> Floats:
     usual_s = np.array(USUAL_LIMITS_H) * HOUR_S
     # the first usual limit that is enough
     at = np.searchsorted(usual_s, needed_s)
-    limits: Floats = np.where(
-        at < len(usual_s), usual_s[np.minimum(at, len(usual_s) - 1)], np.ceil(needed_s / DAY_S) * DAY_S
-    )
-    return limits
+    return np.where(at < len(usual_s), usual_s[np.minimum(at, len(usual_s) - 1)], np.ceil(needed_s / DAY_S) * DAY_S)
 
 
 def kept_and_drawn(trace: Trace, columns: Sequence[str]) -> dict[str, tuple[int, int]]:

@@ -35,7 +35,15 @@ from jobcast.traces.generators.mlfs_curves import (
     curves_of,
     spread_of_error,
 )
-from jobcast.traces.generators.mlfs_tasks import ALGORITHMS, DATA_MB, JobTasks, MlfsConfig, tasks_of_jobs
+from jobcast.traces.generators.mlfs_tasks import (
+    ALGORITHMS,
+    DATA_MB,
+    JobTasks,
+    MlfsConfig,
+    joined_tasks,
+    task_table,
+    tasks_of_jobs,
+)
 from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.profiles import PROFILE_SCHEMA
 from jobcast.traces.tasks import TaskTable
@@ -128,7 +136,8 @@ def step_time_table(jobs: EnrichedJobs) -> pl.DataFrame:
             whole_s = float(model.step_s(np.array(largest), np.array(gpus)))
             # above 0, as readers of the table demand
             sync_s = LEAST_SYNC_S if gpus == 1 else max(LEAST_SYNC_S, whole_s - alone_s)
-            for local in _locals(largest):
+            # samples a GPU: 1, 2, 4, ... up to the largest batch size
+            for local in (2**power for power in range(largest.bit_length())):
                 compute_s = model.overhead_s + model.sample_s * local
                 step_s = compute_s + (sync_s if gpus > 1 else 0.0)
                 rows.append((name, -(-gpus // MEASURED_NODE_GPUS), gpus, local, step_s, sync_s))
@@ -164,11 +173,6 @@ def noise_table(jobs: EnrichedJobs) -> pl.DataFrame:
                 )
             )
     return pl.concat(parts)
-
-
-def _locals(largest: int) -> list[int]:
-    """Samples a GPU: 1, 2, 4, ... up to the largest batch size."""
-    return [2**power for power in range(largest.bit_length()) if 2**power <= largest]
 
 
 def _kinds(jobs: EnrichedJobs) -> set[tuple[str, int, int]]:
@@ -231,11 +235,13 @@ def enriched_tasks(jobs: EnrichedJobs, seed: int) -> TaskTable:
     kinds = list(zip(_algorithms(jobs).tolist(), jobs.gpus.tolist(), jobs.draws.choice("graph", VARIANTS).tolist(),
                      strict=True))  # fmt: skip
     names = {kind: f"{kind}" for kind in sorted(set(kinds))}
-    graphs = [_graph(*kind, seed) for kind in names]
-    table = _table(tuple(names.values()), graphs)
-    sending_s = {name: float(graph.sending_s[0]) for name, graph in zip(names.values(), graphs, strict=True)}
+    graphs = joined_tasks(_graph(*kind, seed) for kind in names)
+    ones = np.ones(len(names), dtype=np.int64)
+    # in units of an iteration
+    unit_s, options = ones.astype(np.float64), (ones * OPT_STOP, ones * TARGET_ONLY)
+    table = task_table("enriched", tuple(names.values()), graphs, unit_s, unit_s, ones, options)
     chosen = [names[kind] for kind in kinds]
-    each = _iterations(jobs, np.array([sending_s[name] for name in chosen]))
+    each = _iterations(jobs, graphs.sending_s[[table.row_of[name] for name in chosen]])
     mine = table.of_jobs(chosen)
     iteration_s = jobs.duration_s / (jobs.epochs * each)
     error = np.exp(spread_of_error(CONFIG.error) * jobs.draws.normal("estimate", np.ones(len(jobs), dtype=np.int64)))
@@ -250,8 +256,7 @@ def enriched_tasks(jobs: EnrichedJobs, seed: int) -> TaskTable:
 
 def _algorithms(jobs: EnrichedJobs) -> Ints:
     of_row = np.array([list(ALGORITHMS).index(model.mlfs) for model in known_models()])
-    algorithms: Ints = of_row[jobs.row]
-    return algorithms
+    return of_row[jobs.row]
 
 
 def _graph(algorithm: int, gpus: int, variant: int, seed: int) -> JobTasks:
@@ -259,40 +264,9 @@ def _graph(algorithm: int, gpus: int, variant: int, seed: int) -> JobTasks:
     return tasks_of_jobs(np.array([algorithm]), np.array([gpus]), CONFIG, rng)
 
 
-def _table(names: tuple[str, ...], graphs: list[JobTasks]) -> TaskTable:
-    """Graphs one after another, seconds in units of an iteration."""
-    tasks, edges = ([0, *np.cumsum([len(getattr(graph, name)) for graph in graphs])] for name in ("compute", "edge_to"))
-
-    def joined(name: str) -> Floats:
-        return np.concatenate([getattr(graph, name) for graph in graphs])
-
-    before = np.repeat(tasks[:-1], np.diff(edges))
-    ones = np.ones(len(names), dtype=np.int64)
-    return TaskTable(
-        path="enriched",
-        sha256="",
-        job_ids=names,
-        task_of=np.array(tasks, dtype=np.int64),
-        edge_of=np.array(edges, dtype=np.int64),
-        demand=joined("demand"),
-        compute_s=joined("compute"),
-        size_share=joined("size_share"),
-        is_server=np.concatenate([graph.is_server for graph in graphs]),
-        edge_from=np.concatenate([graph.edge_from for graph in graphs]) + before,
-        edge_to=np.concatenate([graph.edge_to for graph in graphs]) + before,
-        volume_mb=joined("volume_mb"),
-        model_mb=joined("model_mb"),
-        epoch_iterations=ones,
-        iteration_s=ones.astype(np.float64),
-        option=ones * OPT_STOP,
-        may_become=ones * TARGET_ONLY,
-    )
-
-
 def _iterations(jobs: EnrichedJobs, sending_s: Floats) -> Ints:
     """Iterations an epoch: as many as its data hold batches, fewer where communications would be too large a part."""
     batch_mb = np.array([one.batch_mb for one in ALGORITHMS.values()])[_algorithms(jobs)]
     most = np.ceil(jobs.draws.uniform("data", *DATA_MB) / batch_mb)
     least_s = np.maximum(LEAST_ITERATION_S, sending_s / CONFIG.communication)
-    each: Ints = np.clip(np.floor(jobs.duration_s / jobs.epochs / least_s), 1.0, most).astype(np.int64)
-    return each
+    return np.clip(np.floor(jobs.duration_s / jobs.epochs / least_s), 1.0, most).astype(np.int64)

@@ -18,11 +18,10 @@ from jobcast.traces.generators.andreas import (
     andreas_notes,
     andreas_profiles,
     armida_notes,
-    armida_profiles,
     generate_andreas,
     generate_armida,
 )
-from jobcast.traces.generators.campus import generate_campus, parse_campus
+from jobcast.traces.generators.campus import generate_campus
 from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.generators.gavel import (
     GavelConfig,
@@ -88,7 +87,7 @@ def _reads(config_type: type[Any], kind: str) -> Callable[[Mapping[str, Setting]
 GENERATORS: dict[str, Generator] = {
     # in the order in which help and messages list them
     "sia": Generator(SiaConfig, parse_sia, generate_sia),
-    "campus": Generator(CampusConfig, parse_campus, generate_campus),
+    "campus": Generator(CampusConfig, _reads(CampusConfig, "campus"), generate_campus),
     "gavel": Generator(GavelConfig, parse_gavel, generate_gavel, gavel_notes, gavel_courses),
     "automl": Generator(AutomlConfig, _reads(AutomlConfig, "automl"), generate_automl, automl_notes),
     "philly-elastic": Generator(
@@ -109,7 +108,7 @@ GENERATORS: dict[str, Generator] = {
         _reads(ArmidaConfig, "armida"),
         generate_armida,
         armida_notes,
-        profiles=armida_profiles,
+        profiles=andreas_profiles,
         nodes=ArmidaConfig.gpu_nodes,
     ),
 }
@@ -150,9 +149,8 @@ def generate_courses(
 
     Raises ConfigError and TraceError, also for a kind without courses.
     """
-    generator = _generator(kind, seed)
-    courses = _part(kind, generator.courses, "courses", "its jobs have no courses of batch sizes; kinds that have are")
-    return courses(generator.parse(dict(settings or {})), trace, np.random.default_rng((seed, COURSES)))
+    words = "its jobs have no courses of batch sizes; kinds that have are"
+    return _part(kind, lambda one: one.courses, words, settings, seed)(trace, np.random.default_rng((seed, COURSES)))
 
 
 def generate_tasks(
@@ -162,9 +160,8 @@ def generate_tasks(
 
     Raises ConfigError and TraceError, also for a kind whose jobs have no tasks.
     """
-    generator = _generator(kind, seed)
-    tasks = _part(kind, generator.tasks, "tasks", "its jobs have no tasks; kinds that have are")
-    return tasks(generator.parse(dict(settings or {})), np.random.default_rng(seed))
+    words = "its jobs have no tasks; kinds that have are"
+    return _part(kind, lambda one: one.tasks, words, settings, seed)(np.random.default_rng(seed))
 
 
 def generate_profiles(kind: str, settings: Mapping[str, Setting] | None = None) -> pl.DataFrame:
@@ -172,24 +169,33 @@ def generate_profiles(kind: str, settings: Mapping[str, Setting] | None = None) 
 
     Raises ConfigError, also for a kind whose jobs have no profiles.
     """
-    generator = _generator(kind)
-    profiles = _part(kind, generator.profiles, "profiles", "its jobs have no profiles; kinds that have are")
-    return profiles(generator.parse(dict(settings or {})))
+    words = "its jobs have no profiles; kinds that have are"
+    return _part(kind, lambda one: one.profiles, words, settings)()
 
 
 def generate_nodes(kind: str, settings: Mapping[str, Setting] | None = None) -> Cluster:
     """The cluster that a kind's jobs are for. Raises ConfigError, also for a kind that is for no cluster."""
-    generator = _generator(kind)
-    nodes = _part(kind, generator.nodes, "nodes", "its jobs are for no cluster of nodes; kinds whose jobs are:")
-    return nodes(generator.parse(dict(settings or {})))
+    words = "its jobs are for no cluster of nodes; kinds whose jobs are:"
+    return _part(kind, lambda one: one.nodes, words, settings)()
 
 
-def _part(kind: str, part: PartT | None, name: str, words: str) -> PartT:
-    """What a kind has beside its trace. Raises ConfigError where it has none, and names those that have."""
+def _part(
+    kind: str,
+    of: Callable[[Generator], Callable[..., PartT] | None],
+    words: str,
+    settings: Mapping[str, Setting] | None,
+    seed: int = 0,
+) -> Callable[..., PartT]:
+    """What makes a part beside a kind's trace, by these settings.
+
+    Raises ConfigError where a kind has no such part, and names those that have.
+    """
+    generator = _generator(kind, seed)
+    part = of(generator)
     if part is None:
-        known = ", ".join(other for other, one in GENERATORS.items() if getattr(one, name) is not None)
+        known = ", ".join(other for other, one in GENERATORS.items() if of(one) is not None)
         raise ConfigError(f"{kind}: {words} {known}")
-    return part
+    return partial(part, generator.parse(dict(settings or {})))
 
 
 def _generator(kind: str, seed: int = 0) -> Generator:

@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,8 @@ from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.domain.hardware import GPU_TYPES, HOST_W, Cluster, NodeGroup, known_type, linear_power_w
 from jobcast.domain.jobs import Pool
 from jobcast.traces.cluster_file import read_cluster
-from jobcast.traces.generators.settings import FIRST_INSTANT, check_ranges, setting
+from jobcast.traces.generators.elastic import instants, plain_frame
+from jobcast.traces.generators.settings import FIRST_INSTANT, check_pairs, check_ranges, setting
 
 JOBS_A_NODE = 10
 SCENARIOS: Mapping[int, Mapping[str, int]] = {1: {"v100": 2, "t4": 1}, 2: {"v100": 4, "t4": 2}}
@@ -62,10 +62,7 @@ class AndreasConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        for name in ("epochs", "due", "weights"):
-            pair = getattr(self, name)
-            if len(pair) != 2 or pair[0] > pair[1]:
-                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+        check_pairs(self, "epochs", "due", "weights")
 
     def gpu_nodes(self) -> Cluster:
         """The nodes. Raises ConfigError where `cluster` cannot be read."""
@@ -132,14 +129,12 @@ class Application(NamedTuple):
     batch_sizes: tuple[int, ...]
 
 
-APPLICATIONS: Mapping[str, Application] = MappingProxyType(
-    {
-        "EfficientNet": Application(50_000, 5.5, 0.08, 0.025, 0.66e-3, 3.3, (512, 1024, 2048, 4096)),
-        "ConvNet": Application(60_000, 2.0, 0.06, 0.020, 0.158e-3, 2.7, (1024, 2048, 4096, 8192)),
-        "LSTM-big": Application(100_000, 10.0, 0.30, 0.080, 0.711e-3, 2.3, (1024, 2048, 4096, 8192)),
-        "LSTM-small": Application(100_000, 7.0, 0.10, 0.020, 0.217e-3, 1.9, (1024, 2048, 4096, 8192)),
-    }
-)
+APPLICATIONS: Mapping[str, Application] = {
+    "EfficientNet": Application(50_000, 5.5, 0.08, 0.025, 0.66e-3, 3.3, (512, 1024, 2048, 4096)),
+    "ConvNet": Application(60_000, 2.0, 0.06, 0.020, 0.158e-3, 2.7, (1024, 2048, 4096, 8192)),
+    "LSTM-big": Application(100_000, 10.0, 0.30, 0.080, 0.711e-3, 2.3, (1024, 2048, 4096, 8192)),
+    "LSTM-small": Application(100_000, 7.0, 0.10, 0.020, 0.217e-3, 1.9, (1024, 2048, 4096, 8192)),
+}
 """Names and largest batch sizes: ANDREAS, Table V; all else is ours, such that Table V's due dates can be met."""
 
 
@@ -166,8 +161,12 @@ def slower(application: Application, gpu_type: str) -> float:
     return 1.0 / known.speed
 
 
-def profile_table(nodes: Cluster) -> pl.DataFrame:
-    """Seconds of an epoch of every application, batch size, type and number of GPUs that a node has."""
+def andreas_profiles(config: AndreasConfig | ArmidaConfig) -> pl.DataFrame:
+    """Seconds of an epoch of every application, batch size, type and number of GPUs that a node has.
+
+    Raises ConfigError as `gpu_nodes`.
+    """
+    nodes = config.gpu_nodes()
     rows = [
         (name, batch_size, gpu_type, gpus, epoch_s(application, batch_size, gpu_type, gpus))
         for name, application in APPLICATIONS.items()
@@ -207,8 +206,6 @@ def cluster_epoch_s(application: Application, batch_size: int, nodes: Cluster) -
 
 
 POOL = "andreas"
-MICROSECONDS = 1e6
-DURATION_DECIMALS = 3
 
 
 class Kinds(NamedTuple):
@@ -240,25 +237,15 @@ def generate_andreas(config: AndreasConfig, rng: np.random.Generator) -> tuple[p
     span_s = float(kinds.cluster_s[kind] @ epochs) / config.load
     submit_s = arrivals_s(count, span_s, config, of_arrival)
     run_s = epochs * kinds.epoch_s[kind]
-    frame = jobs_frame(
-        ids=[f"{row:0{len(str(count - 1))}d}" for row in range(count)],
-        pool=POOL,
-        start=config.start,
-        submit_s=submit_s,
-        run_s=run_s,
-        gpus=kinds.gpus[kind],
-        model=[kinds.model[at] for at in kind.tolist()],
-        batch_size=kinds.batch_size[kind],
-        epochs=epochs,
-        due_s=submit_s + of_due.uniform(config.due[0], config.due[1], count) * run_s,
-        weight=of_weight.integers(config.weights[0], config.weights[1] + 1, count).astype(np.float64),
+    due_s = submit_s + of_due.uniform(config.due[0], config.due[1], count) * run_s
+    frame = plain_frame(POOL, config.start, submit_s, run_s, kinds.gpus[kind]).with_columns(
+        model=pl.Series([kinds.model[at] for at in kind.tolist()]),
+        batch_size=pl.Series(kinds.batch_size[kind]),
+        epochs=pl.Series(epochs),
+        deadline=instants(config.start, due_s),
+        weight=pl.Series(of_weight.integers(config.weights[0], config.weights[1] + 1, count).astype(np.float64)),
     )
     return frame, [Pool(POOL, nodes.gpus)]
-
-
-def andreas_profiles(config: AndreasConfig) -> pl.DataFrame:
-    """The profiles of all applications on the cluster's nodes. Raises ConfigError."""
-    return profile_table(config.gpu_nodes())
 
 
 def andreas_notes(config: AndreasConfig) -> tuple[str, ...]:
@@ -304,43 +291,6 @@ def arrivals_s(count: int, span_s: float, config: AndreasConfig, rng: np.random.
     return np.interp(np.sort(rng.random(count)), share, ends_s)
 
 
-def jobs_frame(
-    *,
-    ids: list[str],
-    pool: str,
-    start: datetime,
-    submit_s: Floats,
-    run_s: Floats,
-    gpus: Ints,
-    model: list[str],
-    batch_size: Ints,
-    epochs: Ints,
-    due_s: Floats,
-    weight: Floats,
-) -> pl.DataFrame:
-    """Canonical table of training jobs; times are seconds from `start`, to the microsecond below."""
-    origin_us = round(start.timestamp() * MICROSECONDS)
-
-    def instants(seconds: Floats) -> pl.Series:
-        since_us = np.floor(seconds * MICROSECONDS).astype(np.int64)
-        return pl.Series(origin_us + since_us).cast(pl.Datetime("us", "UTC"))
-
-    return pl.DataFrame(
-        {
-            "job_id": ids,
-            "pool": [pool] * len(ids),
-            "submit_time": instants(submit_s),
-            "duration": np.round(run_s, DURATION_DECIMALS),
-            "gpus": gpus,
-            "model": model,
-            "batch_size": batch_size,
-            "epochs": epochs,
-            "deadline": instants(due_s),
-            "weight": weight,
-        }
-    )
-
-
 VALIDATION_POOL = "armida"
 
 
@@ -372,27 +322,16 @@ def generate_armida(config: ArmidaConfig, rng: np.random.Generator) -> tuple[pl.
     """Canonical table of the eight jobs, nothing of which is drawn, and one pool of the three nodes' GPUs."""
     nodes = config.gpu_nodes()
     quick = [fastest(APPLICATIONS[job.model], job.batch_size, nodes) for job in TABLE_V]
-    epochs = np.array([job.epochs for job in TABLE_V], dtype=np.int64)
-    submit_s = np.array([job.submit_s for job in TABLE_V])
-    frame = jobs_frame(
-        ids=[job.job_id for job in TABLE_V],
-        pool=VALIDATION_POOL,
-        start=config.start,
-        submit_s=submit_s,
-        run_s=epochs * np.array([one.epoch_s for one in quick]),
-        gpus=np.array([one.gpus for one in quick], dtype=np.int64),
-        model=[job.model for job in TABLE_V],
-        batch_size=np.array([job.batch_size for job in TABLE_V], dtype=np.int64),
-        epochs=epochs,
-        due_s=submit_s + np.array([job.due_s for job in TABLE_V]),
-        weight=np.array([job.weight for job in TABLE_V]),
+    printed = pl.DataFrame(TABLE_V, schema=PrintedJob._fields, orient="row")
+    submit_s, due_s = (printed[name].to_numpy() for name in ("submit_s", "due_s"))
+    run_s = printed["epochs"].to_numpy() * np.array([one.epoch_s for one in quick])
+    gpus = np.array([one.gpus for one in quick], dtype=np.int64)
+    frame = plain_frame(VALIDATION_POOL, config.start, submit_s, run_s, gpus).with_columns(
+        printed.select("job_id", "model", "batch_size", "epochs"),
+        deadline=instants(config.start, submit_s + due_s),
+        weight=printed["weight"],
     )
     return frame, [Pool(VALIDATION_POOL, nodes.gpus)]
-
-
-def armida_profiles(config: ArmidaConfig) -> pl.DataFrame:
-    """The profiles of all applications on the three nodes."""
-    return profile_table(config.gpu_nodes())
 
 
 def armida_notes(config: ArmidaConfig) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ When users are at work: sessions on local days, and the instant at which a plan 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,6 @@ from jobcast.traces.generators.campus_config import (
     plan_pools,
 )
 from jobcast.traces.generators.elastic import JobColumns, canonical_frame, concat
-from jobcast.traces.generators.settings import Setting, parse_settings
 
 WEEKDAYS = 5
 WEEK_DAYS = 7
@@ -280,11 +279,6 @@ def _ticks_s(first_s: float, period_s: float, config: CampusConfig, rng: np.rand
     late_s = rng.exponential(config.bot_jitter_s, len(ticks_s))
     launched_s = (ticks_s + late_s)[kept]
     return launched_s[launched_s < config.span_s]
-
-
-def parse_campus(settings: Mapping[str, Setting]) -> CampusConfig:
-    """Read settings. Raises ConfigError."""
-    return parse_settings(CampusConfig, settings, "campus")
 
 
 def generate_campus(config: CampusConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:

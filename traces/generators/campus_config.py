@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S, WEEK_S
-from jobcast.traces.generators.settings import check_ranges, setting
+from jobcast.traces.generators.settings import check_ascending, check_ranges, setting
 
 DAY_HOURS = 24.0
 FIRST_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -69,8 +69,7 @@ class CampusConfig:
         check_ranges(self)
         if not self.zones:
             raise ValueError("zones must name at least one site")
-        if self.load_low > self.load_high:
-            raise ValueError(f"load_low must not exceed load_high, got {self.load_low:g} > {self.load_high:g}")
+        check_ascending(self, ("load_low", "load_high"))
         if self.start.weekday() != 0 or self.start.timestamp() % DAY_S:
             raise ValueError(f"start must be midnight UTC of a Monday, got {self.start.isoformat()}")
         if self.jobs < self.pools:
@@ -234,5 +233,4 @@ def draw_gpus(
 
 def _widths(count: int, character: Character, widest: int, rng: np.random.Generator) -> NDArray[np.int64]:
     within = np.minimum(np.asarray(character.widths, dtype=np.int64), widest)
-    drawn: NDArray[np.int64] = rng.choice(within, size=count, p=character.width_shares)
-    return drawn
+    return rng.choice(within, size=count, p=character.width_shares)

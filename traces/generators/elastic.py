@@ -60,16 +60,13 @@ def canonical_frame(jobs: JobColumns, start: datetime) -> pl.DataFrame:
     """Canonical table: ids are row numbers from 0 in order of submission (ties: the given order), zero-padded."""
     # ties keep the order in which jobs were drawn
     order = np.argsort(jobs.submit_s, kind="stable")
-    start_us = round(start.timestamp() * MICROSECONDS)
-    # floor, not round: no job may leave the trace's span
-    submit_us = start_us + np.floor(jobs.submit_s[order] * MICROSECONDS).astype(np.int64)
     # zero-padded, so that ids sort as submissions do
     width = len(str(max(len(jobs) - 1, 0)))
     return pl.DataFrame(
         {
             "job_id": [f"{row:0{width}d}" for row in range(len(jobs))],
             "pool": jobs.pool[order].tolist(),
-            "submit_time": pl.Series(submit_us).cast(pl.Datetime("us", "UTC")),
+            "submit_time": instants(start, jobs.submit_s[order]),
             "duration": np.round(jobs.duration_s[order], DURATION_DECIMALS),
             "gpus": jobs.gpus[order],
             "user": jobs.user[order].tolist(),
@@ -77,6 +74,13 @@ def canonical_frame(jobs: JobColumns, start: datetime) -> pl.DataFrame:
             "state": np.where(jobs.failed[order], "failed", "completed").tolist(),
         }
     )
+
+
+def instants(start: datetime, since_s: Floats) -> pl.Series:
+    """Instants so many seconds after the start, to the microsecond below."""
+    # floor, not round: no job may leave the trace's span
+    since_us = np.floor(since_s * MICROSECONDS).astype(np.int64)
+    return pl.Series(round(start.timestamp() * MICROSECONDS) + since_us).cast(pl.Datetime("us", "UTC"))
 
 
 def plain_frame(
@@ -91,12 +95,13 @@ def plain_frame(
 
 DATA_VARIABLE = "JOBCAST_DATA"
 SPEEDUPS_FILE = Path("pcs", "speedups.csv")
+"""PCS's published table in such a folder."""
 
 
-def data_speedups() -> str:
-    """PCS's published table under the folder that JOBCAST_DATA names, empty where there is none."""
+def data_file(relative: Path) -> str:
+    """A file under the folder that JOBCAST_DATA names, empty where there is none."""
     folder = os.environ.get(DATA_VARIABLE)
-    path = Path(folder, SPEEDUPS_FILE) if folder else None
+    path = Path(folder, relative) if folder else None
     return str(path) if path is not None and path.is_file() else ""
 
 
@@ -113,8 +118,7 @@ def widths_speedups(models: Sequence[str], most: NDArray[np.int64], table: Speed
     row = {model: table.row_of(model) for model in dict.fromkeys(models)}
     rows = np.array([row[model] for model in models])
     # packed; beyond the table the last width counts
-    speedups: Floats = table.speedup[rows, 0, np.minimum(most, table.speedup.shape[2] - 1)]
-    return speedups
+    return np.asarray(table.speedup[rows, 0, np.minimum(most, table.speedup.shape[2] - 1)])
 
 
 CDF = ("value", "share")
@@ -180,5 +184,4 @@ def drawn_from(path: str, count: int, rng: np.random.Generator) -> Floats:
     # NaN is in no order either.
     if not ((np.diff(values) >= 0).all() and (np.diff(shares) >= 0).all() and shares[-1] == 1.0 and values[0] > 0.0):
         raise TraceError(f"{path}: values, more than 0, and shares, up to 1, must ascend; correct the file")
-    drawn: Floats = np.interp(rng.random(count), shares, values)
-    return drawn
+    return np.asarray(np.interp(rng.random(count), shares, values))

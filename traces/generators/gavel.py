@@ -22,12 +22,10 @@ Accordion (Agarwal et al., MLSys 2021) trains with the initial batch size where 
 the model's largest. GNS (McCandlish et al., 2018) doubles the batch size as the noise of gradients grows.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -43,6 +41,8 @@ from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.generators.elastic import (
+    DATA_VARIABLE,
+    data_file,
     drawn_from,
     elastic_frame,
     instants_at_load_s,
@@ -51,7 +51,15 @@ from jobcast.traces.generators.elastic import (
     speedup_table,
     widths_speedups,
 )
-from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import (
+    FIRST_INSTANT,
+    Setting,
+    check_ascending,
+    check_ranges,
+    check_widths,
+    parse_settings,
+    setting,
+)
 from jobcast.traces.speedups import LINEAR
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import (
@@ -102,14 +110,12 @@ class Critical:
         return found | (epoch % self.period < self.length) if self.period else found
 
 
-CRITICAL: Mapping[str, Critical] = MappingProxyType(
-    {
-        "ResNet-18": Critical(windows=((0, 10), (150, 160), (250, 260))),
-        "ResNet-50": Critical(period=30, length=10),
-        "LM": Critical(windows=((0, 10),)),
-        "Recommendation": Critical(windows=((60, 70), (80, 90)), first=((512, 30), (1024, 30), (2048, 40), (4096, 10))),
-    }
-)
+CRITICAL: Mapping[str, Critical] = {
+    "ResNet-18": Critical(windows=((0, 10), (150, 160), (250, 260))),
+    "ResNet-50": Critical(period=30, length=10),
+    "LM": Critical(windows=((0, 10),)),
+    "Recommendation": Critical(windows=((60, 70), (80, 90)), first=((512, 30), (1024, 30), (2048, 40), (4096, 10))),
+}
 """By model, as in Shockwave's published traces; Accordion never changes models that are not here (Transformer)."""
 
 
@@ -200,7 +206,6 @@ POISSON, BATCH = "poisson", "batch"
 RULE = "rule"
 SIZES = 4
 """Small, medium, large, extra large."""
-DATA_VARIABLE = "JOBCAST_DATA"
 THROUGHPUTS_FILE = Path("shockwave", "throughputs_tacc.csv")
 DOUBLINGS_FILE = Path("shockwave", "regimes.csv")
 
@@ -234,8 +239,7 @@ class GavelConfig:
         check_ranges(self)
         if self.arrivals not in (POISSON, BATCH):
             raise ValueError(f"arrivals must be {POISSON} or {BATCH}, got {self.arrivals}")
-        if self.shortest_h > self.longest_h:
-            raise ValueError(f"shortest_h must not exceed longest_h, got {self.shortest_h:g} > {self.longest_h:g}")
+        check_ascending(self, ("shortest_h", "longest_h"))
         if list(self.size_edges_gpu_h) != sorted(set(self.size_edges_gpu_h)):
             raise ValueError("size_edges_gpu_h must ascend")
         # lengths and sums of the lists, each against what it must match
@@ -275,22 +279,16 @@ def parse_gavel(settings: Mapping[str, Setting]) -> GavelConfig:
     """
     chosen = dict(settings)
     if not str(chosen.get("throughputs", "")):
-        found = _data_file(THROUGHPUTS_FILE)
-        if found is None:
+        found = data_file(THROUGHPUTS_FILE)
+        if not found:
             raise ConfigError(
                 "gavel: throughputs are needed to tell steps by run times; give --set throughputs=FILE, or point "
                 f"{DATA_VARIABLE} at a folder that holds {THROUGHPUTS_FILE}"
             )
         chosen["throughputs"] = found
     if not str(chosen.get("gns", "")):
-        chosen["gns"] = _data_file(DOUBLINGS_FILE) or RULE
+        chosen["gns"] = data_file(DOUBLINGS_FILE) or RULE
     return parse_settings(GavelConfig, chosen, "gavel")
-
-
-def _data_file(relative: Path) -> str | None:
-    folder = os.environ.get(DATA_VARIABLE)
-    path = Path(folder, relative) if folder else None
-    return str(path) if path is not None and path.is_file() else None
 
 
 POOL = "gavel"
@@ -444,15 +442,8 @@ class GavelElasticConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        for low, high in (("short_low", "short_high"), ("long_low", "long_high")):
-            if getattr(self, low) > getattr(self, high):
-                raise ValueError(f"{low} must not exceed {high}, got {getattr(self, low):g} > {getattr(self, high):g}")
-        if len(self.widths) != len(self.width_shares):
-            raise ValueError(f"{len(self.widths)} widths need as many width_shares, got {len(self.width_shares)}")
-        if abs(sum(self.width_shares) - 1) > tolerance.SHARES:
-            raise ValueError(f"width_shares must add up to 1, got {sum(self.width_shares):g}")
-        if max(self.widths) > self.gpus:
-            raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")
+        check_ascending(self, ("short_low", "short_high"), ("long_low", "long_high"))
+        check_widths(self, "gpus")
 
 
 def generate_gavel_elastic(config: GavelElasticConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:
@@ -484,5 +475,4 @@ def _run_times_s(config: GavelElasticConfig, rng: np.random.Generator) -> Floats
     short = rng.random(config.jobs) < config.short_share
     low = np.where(short, config.short_low, config.long_low)
     high = np.where(short, config.short_high, config.long_high)
-    times: Floats = 10.0 ** rng.uniform(low, high) * MINUTE_S
-    return times
+    return 10.0 ** rng.uniform(low, high) * MINUTE_S

@@ -31,6 +31,7 @@ from jobcast.traces.generators.mlfs_tasks import (
     URGENCIES,
     JobTasks,
     MlfsConfig,
+    task_table,
     tasks_of_jobs,
 )
 from jobcast.traces.learning_curves import JobCurves
@@ -177,7 +178,8 @@ def draw_mlfs(config: MlfsConfig, rng: np.random.Generator) -> MlfsDraw:
     frame = _jobs(arrivals, algorithm, gpus, lengths, curves, lengths.epochs * lengths.epoch_iterations * estimate_s,
                   (unseen * config.sample_min * MINUTE_S).astype(np.float64), config, of_user)  # fmt: skip
     ids = tuple(frame["job_id"].to_list())
-    table = _task_table(ids, tasks, lengths, estimate_s, _options(config, of_user))
+    options = _options(config, of_user)
+    table = task_table("generated", ids, tasks, lengths.iteration_s, estimate_s, lengths.epoch_iterations, options)
     known = JobCurves("generated", "", ids, curves.begin, curves.metric)
     return MlfsDraw(frame, [Pool(POOL, config.gpus)], table, known)
 
@@ -270,30 +272,4 @@ def _jobs(
         (pl.col("submit_time") + pl.Series(within_us).cast(pl.Duration("us"))).alias("deadline"),
         pl.Series("weight", of_urgency.integers(URGENCIES[0], URGENCIES[1] + 1, count).astype(np.float64)),
         pl.Series("target_accuracy", of_target.uniform(config.target[0], config.target[1], count) * curves.final),
-    )
-
-
-def _task_table(
-    ids: tuple[str, ...], tasks: JobTasks, lengths: Lengths, estimate_s: Floats, options: tuple[Ints, Ints]
-) -> TaskTable:
-    """The tasks with their seconds: units of time become those of the jobs' iterations."""
-    job = np.repeat(np.arange(len(ids)), np.diff(tasks.task_of))
-    return TaskTable(
-        path="generated",
-        sha256="",
-        job_ids=ids,
-        task_of=tasks.task_of,
-        edge_of=tasks.edge_of,
-        demand=tasks.demand,
-        compute_s=tasks.compute * lengths.iteration_s[job],
-        size_share=tasks.size_share,
-        is_server=tasks.is_server,
-        edge_from=tasks.edge_from,
-        edge_to=tasks.edge_to,
-        volume_mb=tasks.volume_mb,
-        model_mb=tasks.model_mb,
-        epoch_iterations=lengths.epoch_iterations,
-        iteration_s=estimate_s,
-        option=options[0],
-        may_become=options[1],
     )

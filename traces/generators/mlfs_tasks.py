@@ -9,17 +9,17 @@ of all-reduce, whose last link, to a later task, is left out.
 What may be set of MLFS's workload, and what it assumes of its five algorithms.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.traces.generators.settings import FIRST_INSTANT, check_ranges, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, check_pairs, check_ranges, setting
+from jobcast.traces.tasks import TaskTable
 
 PAPER_JOBS = 620
 """Jobs at x = 1. MLFS, section 4.1."""
@@ -52,15 +52,13 @@ class Algorithm(NamedTuple):
     model_mb: Range
 
 
-ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {
-        "alexnet": Algorithm(1.0, False, True, (0.3, 0.7), (2.0, 5.0), (6.0, 20.0), (80.0, 160.0), (220.0, 245.0)),
-        "resnet": Algorithm(1.0, True, True, (0.5, 0.85), (2.0, 5.0), (6.0, 20.0), (60.0, 140.0), (45.0, 240.0)),
-        "mlp": Algorithm(0.0015, False, True, (0.3, 0.6), (1.0, 3.0), (3.0, 10.0), (50.0, 120.0), (10.0, 100.0)),
-        "lstm": Algorithm(0.0015, True, True, (0.3, 0.7), (1.0, 4.0), (4.0, 16.0), (60.0, 140.0), (50.0, 250.0)),
-        "svm": Algorithm(0.0015, False, False, (0.2, 0.6), (1.0, 3.0), (3.0, 10.0), (40.0, 100.0), (1.0, 10.0)),
-    }
-)
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "alexnet": Algorithm(1.0, False, True, (0.3, 0.7), (2.0, 5.0), (6.0, 20.0), (80.0, 160.0), (220.0, 245.0)),
+    "resnet": Algorithm(1.0, True, True, (0.5, 0.85), (2.0, 5.0), (6.0, 20.0), (60.0, 140.0), (45.0, 240.0)),
+    "mlp": Algorithm(0.0015, False, True, (0.3, 0.6), (1.0, 3.0), (3.0, 10.0), (50.0, 120.0), (10.0, 100.0)),
+    "lstm": Algorithm(0.0015, True, True, (0.3, 0.7), (1.0, 4.0), (4.0, 16.0), (60.0, 140.0), (50.0, 250.0)),
+    "svm": Algorithm(0.0015, False, False, (0.2, 0.6), (1.0, 3.0), (3.0, 10.0), (40.0, 100.0), (1.0, 10.0)),
+}
 """Batches and how models are partitioned: MLFS, section 4.1. Shares of a GPU are ours, 0.5 in the mean, as Philly's
 GPUs were 52 % busy (Jeon et al., USENIX ATC 2019). Cores, memory and bandwidth are ours, so that GPUs run out first on
 servers of 4 GPUs, 32 cores, 244 GB and 1,250 MB/s. Models are 4 bytes a parameter: AlexNet 61 million, ResNet-18 to
@@ -110,10 +108,7 @@ class MlfsConfig:
         for name, known in (("partitions", (DIVISOR, GPUS)), ("options", (PAPER, MIXED))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)}")
-        for name in ("epochs", "target"):
-            pair = getattr(self, name)
-            if len(pair) != 2 or pair[0] > pair[1]:
-                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+        check_pairs(self, "epochs", "target")
         if self.shortest_min * 60 > self.longest_h * 3600:
             raise ValueError(f"shortest_min must not be longer than longest_h, got {self.shortest_min}")
         if not self.widths:
@@ -218,22 +213,22 @@ MOST_GPU = 0.85
 
 
 class JobTasks(NamedTuple):
-    """Tasks of all jobs, by column.
+    """Tasks of jobs, by column.
 
     Attributes
     ----------
-    task_of, edge_of : (n_jobs + 1,) where a job's tasks and edges begin
+    tasks, edges : (n_jobs,) how many each job has
     demand : (n_tasks, 4) shares of a GPU, cores, GB, MB/s
     compute : (n_tasks,) time as a share of the job's iteration
     size_share, is_server : (n_tasks,) share of the model, and whether it is a parameter server
-    edge_from, edge_to, volume_mb : (n_edges,) tasks counted over all jobs, MB an iteration
+    edge_from, edge_to, volume_mb : (n_edges,) tasks counted within their job, MB an iteration
     model_mb : (n_jobs,) size of the model
     gpu : (n_jobs,) shares of GPUs of all its tasks
     sending_s : (n_jobs,) seconds that an iteration's sending takes if all tasks are apart
     """
 
-    task_of: Ints
-    edge_of: Ints
+    tasks: Ints
+    edges: Ints
     demand: Floats
     compute: Floats
     size_share: Floats
@@ -246,17 +241,46 @@ class JobTasks(NamedTuple):
     sending_s: Floats
 
 
-class _One(NamedTuple):
-    """Tasks of one job, fields as of `JobTasks`."""
+def joined_tasks(parts: Iterable[JobTasks]) -> JobTasks:
+    """Tasks of all jobs, one part after another."""
+    return JobTasks(*map(np.concatenate, zip(*parts, strict=True)))
 
-    demand: Floats
-    compute: Floats
-    size_share: Floats
-    edge_from: Ints
-    edge_to: Ints
-    volume_mb: Floats
-    model_mb: float
-    sending_s: float
+
+def task_table(
+    path: str,
+    job_ids: tuple[str, ...],
+    tasks: JobTasks,
+    iteration_s: Floats,
+    estimate_s: Floats,
+    epoch_iterations: Ints,
+    options: tuple[Ints, Ints],
+) -> TaskTable:
+    """Tasks with their seconds: units of time become those of the jobs' iterations, of which policies see estimates.
+
+    `options`: what users ask for, and the furthest that it may be changed to.
+    """
+    task_of, edge_of = (np.concatenate([[0], np.cumsum(counts)]) for counts in (tasks.tasks, tasks.edges))
+    # all jobs in one array each: replays index tasks by number
+    before = np.repeat(task_of[:-1], tasks.edges)
+    return TaskTable(
+        path=path,
+        sha256="",
+        job_ids=job_ids,
+        task_of=task_of,
+        edge_of=edge_of,
+        demand=tasks.demand,
+        compute_s=tasks.compute * np.repeat(iteration_s, tasks.tasks),
+        size_share=tasks.size_share,
+        is_server=tasks.is_server,
+        edge_from=before + tasks.edge_from,
+        edge_to=before + tasks.edge_to,
+        volume_mb=tasks.volume_mb,
+        model_mb=tasks.model_mb,
+        epoch_iterations=epoch_iterations,
+        iteration_s=estimate_s,
+        option=options[0],
+        may_become=options[1],
+    )
 
 
 def tasks_of_jobs(algorithm: Ints, gpus: Ints, config: MlfsConfig, rng: np.random.Generator) -> JobTasks:
@@ -269,30 +293,11 @@ def tasks_of_jobs(algorithm: Ints, gpus: Ints, config: MlfsConfig, rng: np.rando
     config, rng : of the draw
     """
     known = list(ALGORITHMS.values())
-    jobs = [_job(known[at], width, config, rng) for at, width in zip(algorithm.tolist(), gpus.tolist(), strict=True)]
-    task_of = np.concatenate([[0], np.cumsum([len(one.compute) for one in jobs])])
-    edge_of = np.concatenate([[0], np.cumsum([len(one.edge_from) for one in jobs])])
-    # all jobs in one array each: replays index tasks by number
-    demand = np.concatenate([one.demand for one in jobs])
-    before = np.repeat(task_of[:-1], np.diff(edge_of))
-    return JobTasks(
-        task_of=task_of,
-        edge_of=edge_of,
-        demand=demand,
-        compute=np.concatenate([one.compute for one in jobs]),
-        size_share=np.concatenate([one.size_share for one in jobs]),
-        # only parameter servers use no GPU
-        is_server=demand[:, 0] == 0.0,
-        edge_from=before + np.concatenate([one.edge_from for one in jobs]),
-        edge_to=before + np.concatenate([one.edge_to for one in jobs]),
-        volume_mb=np.concatenate([one.volume_mb for one in jobs]),
-        model_mb=np.array([one.model_mb for one in jobs]),
-        gpu=np.add.reduceat(demand[:, 0], task_of[:-1]),
-        sending_s=np.array([one.sending_s for one in jobs]),
-    )
+    kinds = zip(algorithm.tolist(), gpus.tolist(), strict=True)
+    return joined_tasks(_job(known[at], width, config, rng) for at, width in kinds)
 
 
-def _job(kind: Algorithm, gpus: int, config: MlfsConfig, rng: np.random.Generator) -> _One:
+def _job(kind: Algorithm, gpus: int, config: MlfsConfig, rng: np.random.Generator) -> JobTasks:
     """Tasks of one job."""
     partitions = _partitions(kind, gpus, config, rng)
     # layers must divide the partitions evenly
@@ -307,15 +312,20 @@ def _job(kind: Algorithm, gpus: int, config: MlfsConfig, rng: np.random.Generato
     compute = graph.size_share * (1.0 - own) / graph.units
     # the server, if there is one, is the task after the workers
     compute[gpus:] = own
-    return _One(
+    return JobTasks(
+        tasks=np.array([compute.size]),
+        edges=np.array([graph.edge_from.size]),
         demand=demand,
         compute=compute,
         size_share=graph.size_share,
+        # only parameter servers use no GPU
+        is_server=demand[:, 0] == 0.0,
         edge_from=graph.edge_from,
         edge_to=graph.edge_to,
         volume_mb=np.where(graph.to_server, to_server, between),
-        model_mb=float(rng.uniform(*kind.model_mb)),
-        sending_s=_sending_s(graph, demand[:, 3], between, to_server, server),
+        model_mb=rng.uniform(*kind.model_mb, 1),
+        gpu=np.add.reduceat(demand[:, 0], [0]),
+        sending_s=np.array([_sending_s(graph, demand[:, 3], between, to_server, server)]),
     )
 
 

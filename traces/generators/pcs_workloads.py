@@ -32,7 +32,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.elastic import (
     DATA_VARIABLE,
     SPEEDUPS_FILE,
-    data_speedups,
+    data_file,
     drawn_from,
     elastic_frame,
     instants_at_load_s,
@@ -181,7 +181,7 @@ class Source:
 def parse_philly_elastic(settings: Mapping[str, Setting]) -> PhillyElasticConfig:
     """Read settings; the table of speedups that is not named is looked for under JOBCAST_DATA. Raises ConfigError."""
     config = parse_settings(PhillyElasticConfig, settings, "philly-elastic")
-    return config if config.speedups else replace(config, speedups=data_speedups())
+    return config if config.speedups else replace(config, speedups=data_file(SPEEDUPS_FILE))
 
 
 def generate_philly_elastic(config: PhillyElasticConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:

@@ -6,6 +6,7 @@ from dataclasses import Field, field, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar, get_type_hints
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.times import has_an_offset_of_earth
 from jobcast.traces.column_types import FLAGS
@@ -61,6 +62,31 @@ def check_ranges(config: Any) -> None:
             check_range(declared, getattr(config, declared.name))
         except ValueError as error:
             raise ValueError(f"{declared.name} {error}, got {getattr(config, declared.name)!r}") from error
+
+
+def check_pairs(config: Any, *names: str) -> None:
+    """Check settings that are the ends of a range each. Raises ValueError."""
+    for name in names:
+        pair = getattr(config, name)
+        if len(pair) != 2 or pair[0] > pair[1]:
+            raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+
+
+def check_ascending(config: Any, *pairs: tuple[str, str]) -> None:
+    """Check pairs of settings, the first of which must not be more than the second. Raises ValueError."""
+    for low, high in pairs:
+        if getattr(config, low) > getattr(config, high):
+            raise ValueError(f"{low} must not exceed {high}, got {getattr(config, low):g} > {getattr(config, high):g}")
+
+
+def check_widths(config: Any, most: str) -> None:
+    """Check `widths` and `width_shares`, and that no width is more than the setting `most`. Raises ValueError."""
+    if len(config.widths) != len(config.width_shares):
+        raise ValueError(f"{len(config.widths)} widths need as many width_shares, got {len(config.width_shares)}")
+    if abs(sum(config.width_shares) - 1) > tolerance.SHARES:
+        raise ValueError(f"width_shares must add up to 1, got {sum(config.width_shares):g}")
+    if max(config.widths) > getattr(config, most):
+        raise ValueError(f"widths must fit {most}, got {max(config.widths)} > {getattr(config, most)}; set both")
 
 
 def check_range(declared: Field[Any], value: Any) -> None:

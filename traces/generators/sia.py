@@ -9,12 +9,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain import tolerance
 from jobcast.domain.clock import DAY_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.elastic import plain_frame
-from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import (
+    FIRST_INSTANT,
+    Setting,
+    check_ascending,
+    check_ranges,
+    check_widths,
+    parse_settings,
+    setting,
+)
 
 SHORTEST_MIN = 10**0.5  # SIA, appendix A.1
 
@@ -54,15 +61,9 @@ class SiaConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        for low, high in (("load_low", "load_high"), ("short_low_min", "short_high_min")):
-            _ascending(self, low, high)
-        _ascending(self, "long_low_min", "long_high_min")
-        if len(self.widths) != len(self.width_shares):
-            raise ValueError(f"{len(self.widths)} widths need as many width_shares, got {len(self.width_shares)}")
-        if abs(sum(self.width_shares) - 1) > tolerance.SHARES:
-            raise ValueError(f"width_shares must add up to 1, got {sum(self.width_shares):g}")
-        if max(self.widths) > self.queue_gpus:
-            raise ValueError(f"widths must fit queue_gpus, got {max(self.widths)} > {self.queue_gpus}; set both")
+        modes = ("short_low_min", "short_high_min"), ("long_low_min", "long_high_min")
+        check_ascending(self, ("load_low", "load_high"), *modes)
+        check_widths(self, "queue_gpus")
 
 
 def parse_sia(settings: Mapping[str, Setting]) -> SiaConfig:
@@ -126,8 +127,3 @@ def _durations_s(count: int, config: SiaConfig, rng: np.random.Generator) -> NDA
     low = np.where(short, config.short_low_min, config.long_low_min)
     high = np.where(short, config.short_high_min, config.long_high_min)
     return rng.uniform(low, high) * MINUTE_S
-
-
-def _ascending(config: SiaConfig, low: str, high: str) -> None:
-    if getattr(config, low) > getattr(config, high):
-        raise ValueError(f"{low} must not exceed {high}, got {getattr(config, low):g} > {getattr(config, high):g}")

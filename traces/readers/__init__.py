@@ -24,21 +24,7 @@ PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ
 """How compressed files begin."""
 
 
-class Named(Protocol):
-    """What of a reader is told."""
-
-    @property
-    def name(self) -> str:
-        """What users call the format."""
-        ...
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """Columns that a file of this format has."""
-        ...
-
-
-def described(head: bytes, readers: Sequence[Named]) -> str:
+def described(head: bytes, readers: "Sequence[Reader]") -> str:
     """What a file holds that begins with `head`, what the nearest format wants, and what to do, in one line."""
     names = ", ".join(reader.name for reader in readers)
     for magic, packer in PACKED.items():
@@ -90,24 +76,20 @@ class Reader(Protocol):
     @property
     def name(self) -> str:
         """What users call the format."""
-        ...
 
     @property
     def needs(self) -> Sequence[str]:
         """Columns that a file of this format has, for the message to those whose file has not; none where it has no
         header."""
-        ...
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether a file that begins with `head` (its first `HEAD_BYTES` bytes) is of this format."""
-        ...
 
     def read(self, sources: Sequence[PathLike], timezone: str | None, strict: bool) -> Reading:
         """Read a trace from its file or files, in any order: a format may come in several tables.
 
         `timezone` is that of times without an offset, `strict` makes bad rows an error.
         """
-        ...
 
 
 FIRST = "canonical"

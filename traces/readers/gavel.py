@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.column_types import Clock, numbers_of, typed_columns
-from jobcast.traces.csv_table import header_of, read_csv
-from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.csv_table import read_csv
+from jobcast.traces.files import FileBytes, PathLike
 from jobcast.traces.readers.reading import (
     NO_DURATION,
     NO_GPUS,
@@ -25,6 +25,7 @@ from jobcast.traces.readers.reading import (
     leave_out,
     merged_notes,
     read_headless,
+    with_table,
 )
 
 JOB_TYPE = r"^(?P<model>[^()\t]*[^()\s])\s*(?:\(batch size (?P<batch_size>\d+)\))?$"
@@ -80,7 +81,8 @@ def read_jobs(sources: Sequence[PathLike], layout: TrainingJobs, timezone: str |
         The zone is not known, or a file is missing or too many.
     """
     clock = Clock(timezone)
-    trace_file, throughputs = _files(sources, layout)
+    takes = f"{layout.name} takes one trace and at most one table of throughputs ({', '.join(THROUGHPUTS)})"
+    trace_file, throughputs = with_table(sources, THROUGHPUTS, takes, "convert traces one by one")
     frame, place = read_headless(trace_file, layout.columns, "\t")
     parts = frame["job_type"].str.strip_chars().str.extract_groups(JOB_TYPE).struct.unnest()
     place.refuse(
@@ -105,18 +107,6 @@ def read_jobs(sources: Sequence[PathLike], layout: TrainingJobs, timezone: str |
     kept = leave_out(typed.frame, unfit, place, strict)
     files = [trace_file] if throughputs is None else [trace_file, throughputs]
     return kept.reading(files, frame.height, (*merged_notes(typed.notes), CLOCK_NOTE, *notes, *promised))
-
-
-def _files(sources: Sequence[PathLike], layout: TrainingJobs) -> tuple[FileBytes, FileBytes | None]:
-    files = [read_file(path) for path in sources]
-    tables = [file for file in files if set(THROUGHPUTS) <= set(header_of(file.data))]
-    traces = [file for file in files if file not in tables]
-    if len(traces) != 1 or len(tables) > 1:
-        raise ConfigError(
-            f"{layout.name} takes one trace and at most one table of throughputs ({', '.join(THROUGHPUTS)}), "
-            f"got {len(traces)} and {len(tables)}; convert traces one by one"
-        )
-    return traces[0], tables[0] if tables else None
 
 
 def _table(

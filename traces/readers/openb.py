@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.column_types import Clock, numbers_of, typed_columns
 from jobcast.traces.csv_table import header_of, read_csv
-from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.files import FileBytes, PathLike
 from jobcast.traces.readers.reading import (
     NO_DURATION,
     NO_GPUS,
@@ -21,6 +21,7 @@ from jobcast.traces.readers.reading import (
     Unfit,
     leave_out,
     merged_notes,
+    with_table,
     without_contradictions,
 )
 
@@ -76,7 +77,9 @@ class OpenbReader:
             The zone is not known, or the files are not one list of pods and at most one of nodes.
         """
         clock = Clock(timezone)
-        pods, nodes = _files(sources)
+        takes = "openb takes one list of pods and at most one of nodes"
+        remedy = "give openb_pod_list_*.csv and openb_node_list_*.csv"
+        pods, nodes = with_table(sources, NODE_NEEDS, takes, remedy)
         frame, place = read_csv(pods)
         require_columns(frame.columns, place, NEEDS)
         place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()} | {"gpus": "num_gpu"})
@@ -88,18 +91,6 @@ class OpenbReader:
         jobs, mended = without_contradictions(kept.frame, kept.place, strict)
         notes = (*merged_notes(typed.notes), CLOCK_NOTE, *mended, *_told(nodes))
         return kept.reading([pods] if nodes is None else [pods, nodes], frame.height, notes, jobs=jobs)
-
-
-def _files(sources: Sequence[PathLike]) -> tuple[FileBytes, FileBytes | None]:
-    files = [read_file(path) for path in sources]
-    nodes = [file for file in files if set(NODE_NEEDS) <= set(header_of(file.data))]
-    pods = [file for file in files if file not in nodes]
-    if len(pods) != 1 or len(nodes) > 1:
-        raise ConfigError(
-            f"openb takes one list of pods and at most one of nodes, got {len(pods)} and {len(nodes)}; "
-            f"give openb_pod_list_*.csv and openb_node_list_*.csv"
-        )
-    return pods[0], nodes[0] if nodes else None
 
 
 def _canonical(frame: pl.DataFrame, place: Place) -> pl.DataFrame:

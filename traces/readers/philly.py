@@ -48,7 +48,6 @@ from jobcast.traces.readers.reading import (
     without_contradictions,
     zone_note,
 )
-from jobcast.traces.table import Source, Trace
 
 MICROSECONDS = 1e6
 
@@ -62,23 +61,7 @@ class Runs:
     end: pl.Series
 
 
-@dataclass(frozen=True, slots=True)
-class RunTimes:
-    """What the attempts amount to.
-
-    Attributes
-    ----------
-    jobs : one row a job: submit_time, start_time, end_time (UTC), duration (seconds over all attempts), attempts,
-        and three flags: `running` (the last attempt has no end), `untimed` (another start or end is missing),
-        `backwards` (an attempt ends before it starts)
-    notes : what was decided about the times
-    """
-
-    jobs: pl.DataFrame
-    notes: tuple[str, ...]
-
-
-def run_times(submit: pl.Series, runs: Runs, place: Place, clock: Clock) -> RunTimes:
+def run_times(submit: pl.Series, runs: Runs, place: Place, clock: Clock) -> tuple[pl.DataFrame, list[str]]:
     """Bring the times of jobs and their attempts to UTC, and sum up the attempts of each job.
 
     A wall-clock time that occurs twice is the earlier instant, unless that lies before the one that precedes it in
@@ -90,6 +73,13 @@ def run_times(submit: pl.Series, runs: Runs, place: Place, clock: Clock) -> RunT
     runs : attempts; those of a job follow one another
     place : where jobs stand, for errors
     clock : how to read times without an offset
+
+    Returns
+    -------
+    jobs : one row a job: submit_time, start_time, end_time (UTC), duration (seconds over all attempts), attempts,
+        and three flags: `running` (the last attempt has no end), `untimed` (another start or end is missing),
+        `backwards` (an attempt ends before it starts)
+    notes : what was decided about the times
 
     Raises
     ------
@@ -106,7 +96,7 @@ def run_times(submit: pl.Series, runs: Runs, place: Place, clock: Clock) -> RunT
     moved = _in_order_of_life(instants, later, runs.job)
     if moved:
         notes.append(f"{', '.join(instants)}: {moved} of those read as the later instant, as the job's own order tells")
-    return RunTimes(_summed(instants, runs.job), tuple(notes))
+    return _summed(instants, runs.job), notes
 
 
 def _in_order_of_life(instants: dict[str, pl.Series], later: dict[str, pl.Series], job: pl.Series) -> int:
@@ -252,7 +242,7 @@ def is_job_log(head: bytes) -> bool:
     return text.startswith(b"[") and sum(f'"{key}"'.encode() in text for key in KEYS) >= TELLING
 
 
-def read_job_log(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...] = ()) -> Trace:
+def _read_log(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...]) -> Reading:
     """Jobs of a log.
 
     Raises
@@ -265,8 +255,8 @@ def read_job_log(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, 
         _add(columns, job, f"{file.path}, job {number}")
     place = Place(file.path, lambda index: f"job {index} ({columns.job_id[index]})", THEIRS)
     runs = Runs(pl.Series(columns.of, dtype=pl.Int64), _times(columns.start), _times(columns.end))
-    lives = run_times(_times(columns.submit), runs, place, clock)
-    frame = lives.jobs.with_columns(
+    lives, said = run_times(_times(columns.submit), runs, place, clock)
+    frame = lives.with_columns(
         pl.Series("job_id", columns.job_id, dtype=pl.String),
         pl.Series("pool", columns.pool, dtype=pl.String),
         pl.Series("gpus", columns.gpus, dtype=pl.Int64),
@@ -276,14 +266,9 @@ def read_job_log(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, 
     kept = leave_out(frame, _unfit_of_log(frame), place, strict)
     jobs, more = without_contradictions(kept.frame.drop(FLAGS), kept.place, strict)
     differing = (f"gpus: attempts differ in {columns.differing} jobs, the widest counts",) if columns.differing else ()
-    return Trace.from_frame(
-        jobs,
-        name=file.name,
-        source=Source(file.path, file.sha256, frame.height),
-        notes=(*merged_notes(lives.notes), *notes, *differing, *more),
-        dropped=kept.dropped,
-        place=kept.place,
-    )
+    advice = zone_note(clock.timezone, ZONE, "wall-clock times of the US Pacific coast, summer and winter")
+    told = (*merged_notes(said), *advice, *notes, *differing, *more)
+    return kept.reading([file], frame.height, told, jobs=jobs)
 
 
 def _unfit_of_log(frame: pl.DataFrame) -> list[Unfit]:
@@ -434,7 +419,7 @@ class PhillyReader:
         notes = tuple(machines_note(file) for file, is_list in zip(files, machines, strict=True) if is_list)
         # JSON begins with a bracket behind any mark and blanks
         read = _read_log if file.data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") else _read_flat
-        return Reading(read(file, clock, strict, notes))
+        return read(file, clock, strict, notes)
 
 
 def _only_jobs(files: Sequence[FileBytes]) -> FileBytes:
@@ -444,25 +429,13 @@ def _only_jobs(files: Sequence[FileBytes]) -> FileBytes:
     return files[0]
 
 
-def _read_log(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...]) -> Trace:
-    advice = zone_note(clock.timezone, ZONE, "wall-clock times of the US Pacific coast, summer and winter")
-    return read_job_log(file, clock, strict, (*advice, *notes))
-
-
-def _read_flat(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...]) -> Trace:
+def _read_flat(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...]) -> Reading:
     frame, place = read_csv(file)
     require_columns(frame.columns, place, PhillyReader.needs)
     place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()})
     typed = typed_columns(_canonical_names(frame), place, clock)
     kept = leave_out(typed.frame, _unfit(typed.frame), place, strict)
-    return Trace.from_frame(
-        kept.frame,
-        name=file.name,
-        source=Source(file.path, file.sha256, frame.height),
-        notes=(*typed.notes, *notes),
-        dropped=kept.dropped,
-        place=kept.place,
-    )
+    return kept.reading([file], frame.height, (*typed.notes, *notes))
 
 
 def _canonical_names(frame: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ Tables of plain text without a header: one line a record, a separator between fi
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,8 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, NoJobsError, TraceError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.check import LONGEST_NAME, Place
-from jobcast.traces.files import FileBytes, PathLike
+from jobcast.traces.csv_table import header_of
+from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.table import NO_GPUS as NO_GPUS
 from jobcast.traces.table import Source, Trace
 
@@ -89,6 +90,21 @@ def only_source(sources: Sequence[PathLike], format_name: str) -> PathLike:
         given = ", ".join(os.fspath(source) for source in sources)
         raise ConfigError(f"{format_name} takes one source, got {len(sources)} ({given}); convert them one by one")
     return sources[0]
+
+
+def with_table(
+    sources: Sequence[PathLike], columns: Collection[str], takes: str, remedy: str
+) -> tuple[FileBytes, FileBytes | None]:
+    """The one file of jobs of a format, and the table with some columns that may come beside it.
+
+    Raises ConfigError, which says what the format `takes` and the remedy, where there are others.
+    """
+    files = [read_file(path) for path in sources]
+    tables = [file for file in files if set(columns) <= set(header_of(file.data))]
+    jobs = [file for file in files if file not in tables]
+    if len(jobs) != 1 or len(tables) > 1:
+        raise ConfigError(f"{takes}, got {len(jobs)} and {len(tables)}; {remedy}")
+    return jobs[0], tables[0] if tables else None
 
 
 def source_of(paths: Sequence[PathLike], sha256s: Sequence[str], rows: int) -> Source:
@@ -244,8 +260,7 @@ def _refuse_unit(trace: Trace, jobs: NDArray[np.int64], ratio: Floats) -> None:
 
 def _off_by_a_unit(ratio: Floats) -> NDArray[np.bool_]:
     """Which durations are shorter by a factor between units, to the point: hardly by preemption."""
-    off: NDArray[np.bool_] = np.any([np.abs(ratio * unit - 1.0) <= EXACT for unit in UNITS], axis=0)
-    return off
+    return np.asarray(np.any([np.abs(ratio * unit - 1.0) <= EXACT for unit in UNITS], axis=0))
 
 
 def _factor(factor: float) -> str:

@@ -18,7 +18,6 @@ from jobcast.traces.readers.reading import (
     Reading,
     leave_out,
     merged_notes,
-    source_of,
     without_contradictions,
 )
 from jobcast.traces.readers.sacct_jobs import (
@@ -35,7 +34,6 @@ from jobcast.traces.readers.sacct_jobs import (
 )
 from jobcast.traces.readers.sacct_pools import is_pools, read_quotas, with_quotas
 from jobcast.traces.readers.slurm_json import is_json, read_json
-from jobcast.traces.table import Trace
 
 FIXED_WIDTH = b"JobID "
 HEAD_BYTES = 65536
@@ -92,8 +90,8 @@ class SacctReader:
                 f"sacct needs the output of sacct --parsable2, or of sacct or squeue --json, got {given}; name it too"
             )
         quotas = read_quotas([file for file in files if file not in logs])
-        trace = _trace(logs, clock, strict)
-        return with_quotas(trace, quotas) if quotas else Reading(trace)
+        reading = _reading(logs, clock, strict)
+        return with_quotas(reading.trace, quotas) if quotas else reading
 
 
 def is_log(head: bytes) -> bool:
@@ -105,15 +103,12 @@ def is_log(head: bytes) -> bool:
     return bool({"jobid", "jobidraw"} & set(header_names(head))) or head.lstrip().startswith(FIXED_WIDTH)
 
 
-def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
+def _reading(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Reading:
     tables, result = _tables(logs, clock)
-    source = source_of(
-        [file.path for file in logs],
-        [file.sha256 for file in logs],
-        sum(table.frame.height for table in tables),
-    )
-    if not source.rows:
-        raise NoJobsError(f"{source.path}: holds no jobs; export more of the past, or what squeue --json says")
+    told = sum(table.frame.height for table in tables)
+    if not told:
+        shown = " + ".join(file.path for file in logs)
+        raise NoJobsError(f"{shown}: holds no jobs; export more of the past, or what squeue --json says")
     # tables are stacked before rows are judged: what repeats may stand in two exports
     rows = job_rows(*stacked_tables(tables))
     # steps and repetitions go before types are checked: their fields may hold anything
@@ -125,7 +120,7 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
     jobs, runs = numbered_runs(mended)
     joined = sum(table.joined for table in tables)
     decided = (
-        *_joined(joined, source.rows),
+        *_joined(joined, told),
         *result,
         *rows.notes,
         *_advice(result, clock),
@@ -134,9 +129,8 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
         *_shards(kept.frame),
         *runs,
     )
-    notes = (*merged_notes(decided), *emptied)
     name = "+".join(file.name for file in logs)
-    return Trace.from_frame(jobs, name=name, source=source, notes=notes, dropped=kept.dropped, place=kept.place)
+    return kept.reading(logs, told, (*merged_notes(decided), *emptied), jobs=jobs, name=name)
 
 
 def _tables(logs: Sequence[FileBytes], clock: Clock) -> tuple[list[PipeTable], list[str]]:
