@@ -237,7 +237,7 @@ def _gain(row: Replays, other: Replays, windows: Sequence[int], seed: int) -> di
         np.concatenate(columns)
         for columns in zip(*((row.jct_s[w], other.jct_s[w], row.submit_s[w]) for w in windows), strict=True)
     )
-    found = paired_gains(ours, theirs, submit_s, seed=seed).to_dict()
+    found = paired_gains(ours, theirs, submit_s, seed=seed)
     return {"speedup": found["speedup"], "low": found["speedup_low"], "high": found["speedup_high"]}
 
 
