@@ -217,8 +217,7 @@ def run_backtest(
         result |= open_registry(home).staleness()
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
     unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
-    for note in dict.fromkeys((*done.notes, *remarks(result), *unable, *doubts)):
-        console.note(note)
+    console.note(*dict.fromkeys((*done.notes, *remarks(result), *unable, *doubts)))
     return result
 
 

@@ -96,10 +96,7 @@ def command(
     result["versions"] = next(
         (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
     )
-    for note in done.notes:
-        console.note(note)
-    for policy, why in lacks.items():
-        console.note(f"skipped {policy}: {why}")
+    console.note(*done.notes, *(f"skipped {policy}: {why}" for policy, why in lacks.items()))
     untrained = any(why.startswith("no model") for why in lacks.values())
     learn = "bring a longer trace" if train else "add --train: it trains what is missing on the time before the windows"
     result["remedy"] = learn if untrained else ""
@@ -134,10 +131,9 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
                     train_and_register(name, None, trace, None, begin, TrainSettings(), home=home, progress=step)
             except TrainingError as error:
                 console.note(f"{name} is not trained: {error}")
-                continue
-            console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
-            continue
-        if CHAMPION in registry.show(name).aliases:
+            else:
+                console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
+        elif CHAMPION in registry.show(name).aliases:
             version = registry.resolve(name)
             until = f"{moment(version.train_until_s)} {shown_zone()}"
             console.note(f"{name} is not trained anew: its champion learnt from {version.trace_name} until {until}")

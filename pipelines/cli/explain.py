@@ -60,6 +60,5 @@ def command(
         near = result["what_if"][0].get("fidelity")
         result["notes"] += [f"fidelity by then: {fidelity_line(near)}"] if near else []
         result["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
-    for note in result["notes"]:
-        console.note(note)
+    console.note(*result["notes"])
     options.table_or_json(result, json_to, tell(result), console)

@@ -48,8 +48,7 @@ def command(log_path: Path, by: str, price: float | None, pools_path: Path | Non
     console = options.console_of()
     options.check_places(json_to, (log_path, pools_path))
     result = invoice(read_run_table(log_path, pools_path), price)
-    for note in result["notes"]:
-        console.note(note)
+    console.note(*result["notes"])
     rows = [*result[f"{by}s"], {"pool": "all", "user": "", **result["total"], "balance_eur": None}]
     options.table_or_json(result, json_to, _table(rows, ("pool", "user") if by == "user" else ("pool",)), console)
 

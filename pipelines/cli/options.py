@@ -249,8 +249,7 @@ def console_of() -> Console:
 
 def tell_notes(trace: "Trace", console: Console) -> None:
     """Say on stderr what the trace's reader decided and left out; after the work, for a refusal is one line."""
-    for note in (*trace.notes, *dropped_lines(trace.dropped)):
-        console.note(f"{trace.source.path}: {note}")
+    console.note(*(f"{trace.source.path}: {note}" for note in (*trace.notes, *dropped_lines(trace.dropped))))
 
 
 def dropped_lines(dropped: Mapping[str, int]) -> list[str]:

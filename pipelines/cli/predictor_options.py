@@ -1,8 +1,7 @@
 """Which options of `train`, `evaluate` and `predict` go with which predictor; and `jct`, which learns nothing."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, QUEUE_WAIT, REGIME
-from jobcast.pipelines.report.console import Step
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.predictors.life import Asked, Life
@@ -141,30 +139,11 @@ def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[
     return life, asked
 
 
-@contextmanager
-def training(ctx: click.Context, more: Iterable[Path] = ()) -> Iterator[tuple[Path, Step]]:
-    """The home and the progress of a training, once its places were looked at and what others left was tidied.
-
-    Parameters
-    ----------
-    more : files that are read beside the trace
-    """
-    from jobcast.models.registry.home import find_home
-
-    console, home = options.console_of(), find_home()
-    inputs = (ctx.params["trace_path"], *more)
-    # Before the store is swept, which may wait for others.
-    options.check_places(ctx.params["json_to"], inputs, folders={"the store": home / "mlruns"})
-    options.tidy_home(console)
-    with console.progress(f"train {ctx.params['predictor']}") as step:
-        yield home, step
-
-
 def tell(ctx: click.Context, result: dict[str, Any], table: str) -> None:
     """What the reader decided and left out on stderr, figures where they are wanted; after the work."""
     console, path = options.console_of(), result["inputs"]["trace"]["path"]
-    for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
-        console.note(f"{path}: {note}")
+    notes = (*result["notes"], *options.dropped_lines(result.get("dropped", {})))
+    console.note(*(f"{path}: {note}" for note in notes))
     options.table_or_json({**result, **options.made_by()}, ctx.params["json_to"], table, console)
 
 

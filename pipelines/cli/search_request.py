@@ -88,8 +88,7 @@ def search_and_tell(
         )
     if found.resumed:
         console.note(f"simulations taken from {journal_beside(out)}: {found.resumed}")
-    for line in (*scenario.notes, f"front: {', '.join(str(path) for path in written)}"):
-        console.note(line)
+    console.note(*scenario.notes, f"front: {', '.join(map(str, written))}")
     if not quiet:
         console.result(front_table(front))
     return front_figures(front)

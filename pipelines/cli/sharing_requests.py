@@ -68,15 +68,15 @@ def twin(
     """Write a twin; its audit as figures and as text. Raises TraceError, PoolsError and ConfigError."""
     read, seed = read_trace(path), secret_seed() if seed is None else seed
     trace = rigid(read)
-    for line in trace.notes[len(read.notes) :]:
-        console.note(line)
+    console.note(*trace.notes[len(read.notes) :])
     quotas = _quotas(trace, pools, pools_out, console)
     drawn = twin_of(trace, weeks=weeks, seed=seed)
     made, table, words = renamed(drawn, quotas, np.random.default_rng(seed))
     _write(made, table, out, pools_out)
     result = _audit(trace, made, words["pool"], lambda half, number: twin_of(half, seed=number), seed, console, weeks)
     left = [name for name in read.jobs.columns if name not in made.jobs.columns]
-    return {"seed": seed, "left_out_columns": left, **result}, _twin_text(result, left)
+    text = _text([*_rows(result), ("columns left out", ", ".join(left) or "none")])
+    return {"seed": seed, "left_out_columns": left, **result}, text
 
 
 def _quotas(trace: Trace, pools: Path | None, pools_out: Path | None, console: Console) -> PoolsTable | None:
@@ -140,10 +140,6 @@ def _rows(result: Mapping[str, Any]) -> Rows:
 
 def _text(rows: Rows) -> str:
     return "\n".join(f"{label:<24}{told}" for label, told in rows)
-
-
-def _twin_text(result: Mapping[str, Any], left: list[str]) -> str:
-    return _text([*_rows(result), ("columns left out", ", ".join(left) or "none")])
 
 
 def _export_text(result: Mapping[str, Any]) -> str:

@@ -154,8 +154,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
     done.write_segments()
     if done.segments:
         console.note(f"segments: {done.segments}")
-    for line in done.notes:
-        console.note(line)
+    console.note(*done.notes)
     table_or_json({**done.result, **made_by()}, request.json_to, figures_table(done.result), console)
 
 
@@ -176,8 +175,7 @@ def simulated(
     segments = _segments(facts, request)
     assumed = experiment.assumptions(rule.kind, rule.needs)
     # Before the run, which may take long: the user may want to stop it.
-    for line in (*(f"assumed: {line}" for line in assumed), *taken):
-        console.note(line)
+    console.note(*(f"assumed: {line}" for line in assumed), *taken)
     ask = Ask(
         policy=rule.name,
         home=home,

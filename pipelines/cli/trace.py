@@ -27,7 +27,18 @@ _quotas = options.several(
 )
 
 
-@click.command(name="enrich")
+@click.group(name="trace")
+def command() -> None:
+    """Generate, fetch, convert, enrich, describe and share job traces, and make speedup tables for elastic jobs.
+
+    \b
+    Example:
+      jobcast trace generate campus --out jobs.parquet --pools-out pools.csv
+      jobcast trace describe jobs.parquet --html jobs.html
+    """
+
+
+@command.command(name="enrich")
 @click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--facts", required=True, metavar="A,B,...", help="What to supply, see below.")
 @click.option("--out", required=True, type=options.FILE, help="Folder for the jobs and their tables.")
@@ -80,11 +91,11 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
     made = enrich(trace, asked, config, seed)
     write_enriched(made, out)
     console.note(f"{out / JOBS}: {counted(len(made.trace), 'job')}; what was assumed: {out / ASSUMPTIONS}")
-    for line in (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
-        console.note(f"  {line}")
+    said = (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions))
+    console.note(*(f"  {line}" for line in said))
 
 
-@click.command(name="speedups")
+@command.command(name="speedups")
 @click.argument("step_times", metavar="STEP_TIMES", type=options.FILE)
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @click.option(
@@ -123,17 +134,6 @@ def speedups(step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str |
     console = options.console_of()
     console.note(f"{out}: {len(result['apps'])} models, 1 to {asked['most_gpus']} GPUs")
     options.table_or_json(result, json_to, speedups_text(result), console)
-
-
-@click.group(name="trace")
-def command() -> None:
-    """Generate, fetch, convert, enrich, describe and share job traces, and make speedup tables for elastic jobs.
-
-    \b
-    Example:
-      jobcast trace generate campus --out jobs.parquet --pools-out pools.csv
-      jobcast trace describe jobs.parquet --html jobs.html
-    """
 
 
 @command.command(name="generate")
@@ -202,8 +202,7 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
         write(value, path)
     console = options.console_of()
     console.note(f"{out}: {counted(len(trace), 'job')} of {counted(len(trace.pools), 'pool')}")
-    for note in trace.notes:
-        console.note(f"  {note}")
+    console.note(*(f"  {note}" for note in trace.notes))
 
 
 @command.command(name="convert")
@@ -254,8 +253,7 @@ def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_
     console = options.console_of()
     read_as = f", read as {read_format}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
-    for line in (*trace.notes, *options.dropped_lines(trace.dropped)):
-        console.note(f"  {line}")
+    console.note(*(f"  {line}" for line in (*trace.notes, *options.dropped_lines(trace.dropped))))
     if quotas_from:
         console.note(f"{pools_out}: {quotas_from}")
 
@@ -345,7 +343,7 @@ def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
     console.result(fetched(name, origin, out, console))
 
 
-@click.command(name="anonymise")
+@command.command(name="anonymise")
 @click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @_quotas
@@ -385,7 +383,7 @@ def anonymise(path: Path, json_to: str | None, **asked: Any) -> None:
     options.table_or_json(result, json_to, text, options.console_of())
 
 
-@click.command(name="twin")
+@command.command(name="twin")
 @click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @_quotas
@@ -405,9 +403,3 @@ def twin(path: Path, json_to: str | None, **asked: Any) -> None:
     options.check_places(json_to, (path, asked["pools"]), {"--out": asked["out"], "--pools-out": asked["pools_out"]})
     result, text = twin(path, console=options.console_of(), **asked)
     options.table_or_json(result, json_to, text, options.console_of())
-
-
-command.add_command(anonymise)
-command.add_command(twin)
-command.add_command(enrich_trace)
-command.add_command(speedups)

@@ -75,8 +75,7 @@ def command(
         "cluster_eur_week": week_eur,
         "inputs": {"trace": asdict(trace.source)},
     }
-    for note in notes:
-        console.note(note)
+    console.note(*notes)
     tables = [_told(name, one, price) for name, one in found.items()]
     if week_eur is not None:
         tables.append(_whole(gpus, week_eur))

@@ -150,8 +150,7 @@ def _beside(context: Context, todo: Sequence[tuple[Stage, str]]) -> Iterator[Non
     context.console.note(f"beside, in a process of its own: {names}")
     with meanwhile(partial(_noted, context, todo)) as notes:
         yield
-    for line in notes():
-        context.console.note(line)
+    context.console.note(*notes())
 
 
 def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
@@ -203,8 +202,7 @@ def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
         return
     prepared = prepare_trace(params.prepare)
     _check_fit(params, prepared)
-    for note in prepared.trace.notes:
-        console.note(f"{prepared.trace.source.path}: {note}")
+    console.note(*(f"{prepared.trace.source.path}: {note}" for note in prepared.trace.notes))
 
 
 def _check_names(params: Params) -> None:
