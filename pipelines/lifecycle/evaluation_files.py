@@ -138,7 +138,7 @@ def _ablation(figures: Mapping[str, Any]) -> list[str]:
     blocks = [block for sets in figures["horizons"].values() for block in sets.values()]
     groups = list(dict.fromkeys(label for block in blocks for label in block["by_duration_group"]))
     rows = [
-        (f"{horizon} {label}", {**block, **_gains(block), **_by_group(block)})
+        (f"{horizon} {label}", {**block, **_gains(block)})
         for horizon, sets in figures["horizons"].items()
         for label, block in sets.items()
     ]
@@ -151,14 +151,12 @@ def _ablation(figures: Mapping[str, Any]) -> list[str]:
     return [*_table("trained anew on", columns, rows), *closed]
 
 
-def _gains(block: Block) -> dict[str, str]:
+def _gains(block: Block) -> dict[str, Any]:
+    """The gain, where there is one, and the figure of each group of pools."""
+    groups = {label: figures["pr_auc"] for label, figures in block["by_duration_group"].items()}
     if "pr_auc_gain" not in block:
-        return {}
-    return {"pr_auc_gain": _signed(block["pr_auc_gain"]), GAIN: _ends(block["pr_auc_gain_interval"])}
-
-
-def _by_group(block: Block) -> dict[str, Any]:
-    return {label: figures["pr_auc"] for label, figures in block["by_duration_group"].items()}
+        return groups
+    return {"pr_auc_gain": _signed(block["pr_auc_gain"]), GAIN: _ends(block["pr_auc_gain_interval"]), **groups}
 
 
 def _tags(figures: Mapping[str, Block]) -> list[str]:
