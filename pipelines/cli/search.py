@@ -130,5 +130,5 @@ def check_front(front_path: Path, trace_path: Path, json_to: str | None, **asked
 
     options.check_places(json_to, (trace_path, front_path), {"--out": asked["out"]})
     asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
-    verdict = check_and_tell(front_path, trace_path, console=options.console_of(), quiet=json_to == "-", **asked)
+    verdict = check_and_tell(front_path, trace_path, asked, options.console_of(), quiet=json_to == "-")
     options.emit_json(verdict, json_to)

@@ -19,6 +19,7 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedSch
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked, Fitted, Life
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.model_tables import card_of_table
 from jobcast.traces.table import Source
 
 COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
@@ -167,15 +168,12 @@ def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -
     if found is not None:
         metrics["against_mlf_h"] = {"mean": dict(found.means), "low": dict(found.lows), "high": dict(found.highs)}
     verdict = "measured to be better than" if policy.better_ else "not measured to be better than"
-    return ModelCard(
-        name=policy.name,
+    return card_of_table(
+        source,
+        policy,
+        training.seed,
         algorithm=policy.algorithm,
-        seed=training.seed,
         trace_name=trace_name,
-        trace_sha256=source.sha256,
-        trace_rows=source.rows,
-        train_from_s=policy.trained_from_s_,
-        train_until_s=policy.trained_until_s_,
         feature_names=policy.columns_["jobs"],
         parameters={
             "iterations": training.iterations,
