@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,23 +45,7 @@ TURN_S = 0.0002
 @options.clock_options
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
-    slurm: bool,
-    slurm_rest: str | None,
-    slurm_token_file: Path | None,
-    pools_path: Path | None,
-    pool_by: str,
-    every_s: float,
-    host: str,
-    port: int,
-    socket: Path | None,
-    token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    policy: str,
-    told: Path | None,
-    private: bool,
-    clock_scale: float,
-    clock_start: str | None,
+    host: str, socket: Path | None, pools_path: Path | None, token_file: Path | None, told: Path | None, **asked: Any
 ) -> None:
     """Answer by HTTP what the registry's champions forecast for a running cluster, and when its jobs start and end.
 
@@ -89,6 +73,7 @@ def command(
     from jobcast.traces.files import reason
     from jobcast.traces.pools import read_pools
 
+    tls_cert, tls_key, private = asked["tls_cert"], asked["tls_key"], asked["private"]
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together; give both or neither")
     if private and token_file is None:
@@ -102,15 +87,15 @@ def command(
     log, registry = EventLog(home), open_registry(home)
     if told is not None and not os.access(told.absolute().parent, os.W_OK):
         raise ConfigError(f"--told {told}: its folder cannot be written to; make it, or name another")
-    cluster = _cluster(slurm, slurm_rest, slurm_token_file)
+    cluster = _cluster(asked["slurm"], asked["slurm_rest"], asked["slurm_token_file"])
     if cluster is not None and pools_path is not None:
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
     if cluster is None and pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
-    clock = clock_of(log, clock_scale, clock_start)
+    clock = clock_of(log, asked["clock_scale"], asked["clock_start"])
     with kept_for_good():
         known = LogReader(log)
-    side = None if cluster is None else _of_slurm(cluster, known, registry, pool_by, every_s, clock)
+    side = None if cluster is None else _of_slurm(cluster, known, registry, asked, clock)
 
     def now_s() -> float:
         return clock.model(time.time())
@@ -121,8 +106,8 @@ def command(
     # Slurm starts what fits a pool's quota, past a job that does not.
     backfill, stale_s = cluster is not None, STALE_S * clock.scale
     with kept_for_good():
-        service = Service(known, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
-    door = None if socket is not None else _door(host, port)
+        service = Service(known, quotas(), registry, now_s, asked["policy"], private, side, quotas, backfill, stale_s)
+    door = None if socket is not None else _door(host, asked["port"])
     hosts = None if socket is not None else hosts_of(host)
     app = make_app(service, access, hosts, told, REFRESH_S / clock.scale)
     # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, they wait longest.
@@ -175,7 +160,7 @@ def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm |
 
 
 def _of_slurm(
-    cluster: "Slurm", known: "LogReader", registry: Any, pool_by: str, every_s: float, clock: "Clock"
+    cluster: "Slurm", known: "LogReader", registry: Any, asked: Mapping[str, Any], clock: "Clock"
 ) -> "SlurmSide":
     """What looks at a Slurm from now on. Raises ClusterError where it does not answer now, and never was seen."""
     from jobcast.domain.errors import ClusterError
@@ -185,7 +170,7 @@ def _of_slurm(
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    watch, advisor = advisor_of(cluster, known, registry, lending_policy("sia", {}), Rules(pool_by), clock)
+    watch, advisor = advisor_of(cluster, known, registry, lending_policy("sia", {}), Rules(asked["pool_by"]), clock)
     try:
         pools: Sequence[Pool] = pools_of(advisor.look(time.time()).qos)
     except ClusterError as error:
@@ -194,4 +179,4 @@ def _of_slurm(
         if not pools:
             raise
         options.console_of().note(f"goes on by what was known of the cluster: {error}")
-    return SlurmSide(advisor, time.time, every_s, watch.poll, pools)
+    return SlurmSide(advisor, time.time, asked["every_s"], watch.poll, pools)

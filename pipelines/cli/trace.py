@@ -379,7 +379,7 @@ def anonymise(path: Path, json_to: str | None, **asked: Any) -> None:
         (path, asked["pools"]),
         {"--out": asked["out"], "--pools-out": asked["pools_out"], "--key": asked["key"]},
     )
-    result, text = export(path, console=options.console_of(), **asked)
+    result, text = export(path, asked, options.console_of())
     options.table_or_json(result, json_to, text, options.console_of())
 
 
@@ -401,5 +401,5 @@ def twin(path: Path, json_to: str | None, **asked: Any) -> None:
     from jobcast.pipelines.cli.sharing_requests import twin
 
     options.check_places(json_to, (path, asked["pools"]), {"--out": asked["out"], "--pools-out": asked["pools_out"]})
-    result, text = twin(path, console=options.console_of(), **asked)
+    result, text = twin(path, asked, options.console_of())
     options.table_or_json(result, json_to, text, options.console_of())
