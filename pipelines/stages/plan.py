@@ -102,7 +102,8 @@ def run(context: Context) -> None:
     began = time.perf_counter()
     todo = {name: [step for step in steps() if step[0].name in names] for name, names in PARTS.items()}
     # The report is one more step; what runs beside is not counted.
-    heads = _heads(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
+    count = len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1
+    heads = (f"[{number}/{count}]" for number in range(1, count + 1))
     _work(context, todo["shared"], heads)
     able = [(stage, item) for stage, item in todo["learned"] if not stage.lacks(context.params, item)]
     much = any(context.params.learned(name).algorithms for name in (*LEARNED, *SCHEDULERS))
@@ -130,11 +131,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """Stages of the main job but the last one. What is learned needs only what all share, and is learned in a process of
 its own while the trio is trained; what was trained is scored in one while it is replayed."""
-
-
-def _heads(count: int) -> Iterator[str]:
-    """What stands before the name of each step of the main job."""
-    yield from (f"[{number}/{count}]" for number in range(1, count + 1))
 
 
 def _work(context: Context, todo: Sequence[tuple[Stage, str]], heads: Iterator[str]) -> None:
