@@ -62,21 +62,19 @@ def command(
     from jobcast.live.event_log import EventLog, kept_for_good
     from jobcast.live.slurm import Slurm
     from jobcast.live.state import LogReader
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
 
     if not slurm:
         raise ConfigError("advise: name the cluster; add --slurm")
     if undo and (apply_ or once):
         raise ConfigError("--undo: goes alone; leave --apply and --once out")
-    console, home = options.console_of(), find_home()
+    console, home = options.console_of(), options.home_of()
     log = EventLog(home)
     clock = clock_of(log, asked["clock_scale"], asked["clock_start"])
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
     with kept_for_good():
         known = LogReader(log)
-    watch, advisor = advisor_of(Slurm(), known, open_registry(home), make, rules, clock)
+    watch, advisor = advisor_of(Slurm(), known, options.registry_of(), make, rules, clock)
     # Nobody of a home without a live side applies, and what is refused leaves none behind.
     changes = apply_ or (undo and (home / "live").is_dir())
     with alone(home) if changes else nullcontext():

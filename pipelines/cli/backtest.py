@@ -62,7 +62,6 @@ def command(
         --forecasts oracle,registry,registry:challenger,random --seeds 3 --out results
       jobcast backtest --trace enriched/jobs.parquet --cluster cluster.yaml --policies all --forecasts oracle --out all
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, run_backtest
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.worlds import check_law
@@ -82,7 +81,7 @@ def command(
     # Needs no trace.
     check_law(request.law, request.settings, request.max_think_s)
     console = options.console_of()
-    result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
+    result = run_backtest(request, read_trace(trace_path), out=out, home=options.home_of(), console=console)
     if out:
         write_json(out / COMMAND, options.made_by())
     options.table_or_json({**result, **options.made_by()}, json_to, summary_table(result), console)

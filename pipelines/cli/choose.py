@@ -61,7 +61,6 @@ def command(
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
     from jobcast.domain.errors import ConfigError
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
@@ -71,7 +70,7 @@ def command(
     from jobcast.traces.readers import read_trace
 
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), {"--html": html})
-    console, home, trace = options.console_of(), find_home(), read_trace(trace_path)
+    console, home, trace = options.console_of(), options.home_of(), read_trace(trace_path)
     if train:
         asked["from_s"] = _trained(trace, asked["from_s"], home, console)
     settings = settings_of(pairs)

@@ -51,11 +51,10 @@ def command(
     result = explain(table, job_id)
     # Replays import all policies; explaining reads two files.
     if asked:
-        from jobcast.models.registry.home import find_home
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
         from jobcast.pipelines.report.figure_lines import fidelity_line
 
-        result["what_if"] = what_if(table, job_id, asked, find_home())
+        result["what_if"] = what_if(table, job_id, asked, options.home_of())
         # What other GPUs would change of its run time is assumed there, so it is said.
         near = result["what_if"][0].get("fidelity")
         result["notes"] += [f"fidelity by then: {fidelity_line(near)}"] if near else []

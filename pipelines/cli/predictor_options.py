@@ -126,13 +126,12 @@ def refuse_others(
 
 def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[Any]]", "Asked"]:
     """The life of a predictor and what a command asks of it, once options that do not go with it were refused."""
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.lifecycle.predictors import check_capable, life_of
     from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked
 
     if command != TRAIN:
         check_capable(command, name, (JCT,))
-    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of().note)
+    life, asked = life_of(name), Asked(ctx.params, options.home_of(), options.console_of().note)
     refuse_others(ctx, name, life.options(command, asked), life.why)
     if not life.reads_settings and (given := asked.given):
         raise ConfigError(f"--set {next(iter(given))}: {name} reads no settings, {REGIME} does; leave it out")
@@ -197,12 +196,10 @@ def _learned(reference: str) -> Any:
     # It goes by what it sees in the replay itself.
     if reference == JCT:
         return None
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.experiments.sources import Registered
 
-    registry = open_registry(find_home())
+    registry = options.registry_of()
     version = registry.resolve(COMPLETION_TIME, parse_reference(reference)[1])
     return Registered(version, registry.load(version))
 

@@ -28,13 +28,12 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
       jobcast promises --trace jobs.parquet --by week
     """
     from jobcast.models.promise_record import account
-    from jobcast.models.registry.home import find_home
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()
     options.check_places(json_to, (trace_path,))
     trace = None if trace_path is None else read_trace(trace_path)
-    result = account(find_home(), trace, by, keeping=not no_ledger)
+    result = account(options.home_of(), trace, by, keeping=not no_ledger)
     if trace is not None:
         result["inputs"] = {"trace": asdict(trace.source)}
         options.tell_notes(trace, console)

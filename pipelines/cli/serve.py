@@ -67,8 +67,6 @@ def command(
     from jobcast.live.server.app import REFRESH_S, make_app
     from jobcast.live.server.service import Service
     from jobcast.live.state import STALE_S, LogReader
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.advise import clock_of
     from jobcast.traces.files import reason
     from jobcast.traces.pools import read_pools
@@ -83,8 +81,8 @@ def command(
         raise ConfigError(f"--socket {socket}: its folder is not there; make it, or name another")
     if socket is None:
         check_place(host, access, tls_cert is not None)
-    home = find_home()
-    log, registry = EventLog(home), open_registry(home)
+    home = options.home_of()
+    log, registry = EventLog(home), options.registry_of()
     if told is not None and not os.access(told.absolute().parent, os.W_OK):
         raise ConfigError(f"--told {told}: its folder cannot be written to; make it, or name another")
     cluster = _cluster(asked["slurm"], asked["slurm_rest"], asked["slurm_token_file"])

@@ -60,7 +60,6 @@ def command(
       jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.simulate_request import SimulateRequest, check_request, simulate_one
     from jobcast.pipelines.experiments.clusters import named_cluster
     from jobcast.pipelines.experiments.experiment import Experiment
@@ -86,4 +85,4 @@ def command(
     trace = read_trace(trace_path)
     place = named_cluster(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=of_window["from_s"])
     experiment = Experiment(trace=trace, cluster=place, max_think_s=think_s, **of_window)
-    simulate_one(experiment, request, find_home(), options.console_of())
+    simulate_one(experiment, request, options.home_of(), options.console_of())

@@ -272,12 +272,11 @@ def export_live(out: Path) -> None:
     """
     from jobcast.live.event_log import EventLog
     from jobcast.live.recorded_jobs import ClusterRecord, exported, in_order
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.table_files import write_plain
 
     options.check_places(None, (), {"--out": out})
-    log = EventLog(find_home())
+    log = EventLog(options.home_of())
     frame = exported(ClusterRecord().take(in_order(event for _, event in log.since(0))))
     write_plain(frame, out)
     options.console_of().note(f"{out}: {counted(len(frame), 'job')} of {log.file}")

@@ -38,7 +38,6 @@ def command(
       jobcast worth --trace jobs.parquet --pools pools.csv --from 2024-02-05
       jobcast worth --trace jobs.parquet --pools pools.csv --from 2024-02-05 --policies sia --price 0.80
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest import Baselines
     from jobcast.pipelines.experiments.worth import parts_of, specs_of, values_of, worth
@@ -50,7 +49,7 @@ def command(
     if not wanted:
         raise ConfigError("--policies: nothing named; write --policies sia,sia_risk")
     specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
-    console, trace, home = options.console_of(), read_trace(trace_path), find_home()
+    console, trace, home = options.console_of(), read_trace(trace_path), options.home_of()
     found, notes = dict[str, Any](), dict[str, None]()
     # Window and cluster are the same for all policies, and so is what each is compared with.
     shared: Baselines = {}
