@@ -8,6 +8,7 @@ import click
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.report.files import COMMAND, write_json
 
 
 @click.command(name="backtest", cls=options.PolicyCommand)
@@ -66,7 +67,6 @@ def command(
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.pipelines.report.backtest_page import summary_table
-    from jobcast.pipelines.report.files import COMMAND, write_json
     from jobcast.traces.readers import read_trace
 
     # Before anything is read: a full disk or a mistyped folder must not cost a replay.

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.report.files import write_text
+from jobcast.pipelines.report.formatting import between, counted, moment, number, percent, shown_zone
+from jobcast.pipelines.report.layout import aligned
 
 if TYPE_CHECKING:
     from jobcast.pipelines.cli.backtest_request import Replayed
@@ -60,7 +64,6 @@ def command(
       jobcast choose --trace jobs.parquet --pools pools.csv --train --html choice.html
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
-    from jobcast.domain.errors import ConfigError
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
@@ -112,12 +115,10 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
 
     From what is too little to learn from nothing is learned: the policies that need no forecasts are compared then.
     """
-    from jobcast.domain.errors import TrainingError
     from jobcast.models.registry import CHAMPION, open_registry
     from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
-    from jobcast.pipelines.report.formatting import moment, shown_zone
 
     first, last = float(trace.submit_s[0]), float(trace.submit_s[-1])
     begin = first + TRAIN_SHARE * (last - first) if from_s is None else from_s
@@ -145,8 +146,6 @@ def _write_page(
     import shlex
 
     from jobcast.pipelines.report.advice import choice_page
-    from jobcast.pipelines.report.files import write_text
-    from jobcast.pipelines.report.formatting import counted, moment, number, shown_zone
 
     first, last = done.experiments[0], done.experiments[-1]
     place = first.place()
@@ -172,9 +171,6 @@ def _write_page(
 
 
 def _told(result: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.formatting import between, number, percent
-    from jobcast.pipelines.report.layout import aligned
-
     head = ["", "against now", "95 %", "saved h/week", "slowed", "by (h)", "why not"]
     body = [
         [

@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.files import write_json
 
 
 @click.command(name="drift")
@@ -71,7 +73,6 @@ def command(
       jobcast drift will-jobs-arrive --trace jobs.parquet --html drift.html --switches-out switches.csv
       jobcast simulate --trace jobs.parquet --policy sia --forecasts registry --set switches=switches.csv
     """
-    from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.cli.predictor_options import watched_table
     from jobcast.pipelines.experiments.settings import write_switches
@@ -80,7 +81,6 @@ def command(
     from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
     from jobcast.pipelines.lifecycle.replay_judges import Window
     from jobcast.pipelines.lifecycle.standards import standards_of
-    from jobcast.pipelines.report.files import write_json
     from jobcast.traces.readers import read_trace
 
     console, reference = options.console_of(), parse_reference(predictor)

@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import number
+from jobcast.pipelines.report.layout import aligned
 
 COLUMNS = {
     "jobs": "jobs",
@@ -54,9 +56,6 @@ def command(log_path: Path, by: str, price: float | None, pools_path: Path | Non
 
 
 def _table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
-    from jobcast.pipelines.report.formatting import number
-    from jobcast.pipelines.report.layout import aligned
-
     shown = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
     lines = [[*(str(row[key]) for key in keys), *(number(row.get(name)) for name in shown)] for row in rows]
     return aligned([[*keys, *(COLUMNS[name] for name in shown)], *lines])

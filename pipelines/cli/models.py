@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.cli.predictor_options import watched_table
@@ -98,7 +99,6 @@ def promote_model(
       jobcast models promote will-jobs-arrive:2 --trace jobs.parquet --pools pools.csv --from 2017-11-06
       jobcast models promote epoch-time:2 --trace enriched/jobs.parquet --cluster nodes.yaml
     """
-    from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import check_alias, parse_reference
     from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replay_judges import Window

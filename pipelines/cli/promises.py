@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import counted, number, percent
+from jobcast.pipelines.report.layout import aligned
 
 
 @click.command(name="promises")
@@ -41,9 +43,6 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
 
 
 def _table(figures: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.formatting import counted, number, percent
-    from jobcast.pipelines.report.layout import aligned
-
     about = f"{counted(figures['promises'], 'promise')} made"
     asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
     about += "".join(f", {figures[name]:,} {words}" for name, words in asides if figures[name])

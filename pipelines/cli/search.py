@@ -8,6 +8,7 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.files import to_json, write_text
 
 
 @click.group(name="search")
@@ -94,7 +95,6 @@ def apply_pick(front_path: Path, pick: int, out: Path | None) -> None:
       jobcast search apply front.parquet --pick 3 --out config.json
     """
     from jobcast.pipelines.experiments.search.front import read_front
-    from jobcast.pipelines.report.files import to_json, write_text
 
     options.check_places(None, (front_path,), {"--out": out})
     row, console = read_front(front_path).pick(pick), options.console_of()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.pipelines.cli import options
+from jobcast.traces.files import reason
 
 if TYPE_CHECKING:
     import socket as net
@@ -61,14 +63,12 @@ def command(
     """
     import uvicorn
 
-    from jobcast.domain.errors import ConfigError
     from jobcast.live.event_log import EventLog, kept_for_good
     from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
     from jobcast.live.server.app import REFRESH_S, make_app
     from jobcast.live.server.service import Service
     from jobcast.live.state import STALE_S, LogReader
     from jobcast.pipelines.cli.advise import clock_of
-    from jobcast.traces.files import reason
     from jobcast.traces.pools import read_pools
 
     tls_cert, tls_key, private = asked["tls_cert"], asked["tls_key"], asked["private"]
@@ -132,9 +132,6 @@ def _door(host: str, port: int) -> "net.socket":
     """A socket that listens at an address; port 0: any that is free."""
     import socket as net
 
-    from jobcast.domain.errors import ConfigError
-    from jobcast.traces.files import reason
-
     try:
         door = net.create_server((host, port), family=net.AF_INET6 if ":" in host else net.AF_INET)
         # Inherited by all connections, which asyncio leaves out for a socket that is handed to it: else the body of an
@@ -146,7 +143,6 @@ def _door(host: str, port: int) -> "net.socket":
 
 
 def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm | None":
-    from jobcast.domain.errors import ConfigError
     from jobcast.live.slurm import Slurm
     from jobcast.live.slurm_rest import SlurmRest
 
@@ -161,7 +157,6 @@ def _of_slurm(
     cluster: "Slurm", known: "LogReader", registry: Any, asked: Mapping[str, Any], clock: "Clock"
 ) -> "SlurmSide":
     """What looks at a Slurm from now on. Raises ClusterError where it does not answer now, and never was seen."""
-    from jobcast.domain.errors import ClusterError
     from jobcast.domain.jobs import Pool
     from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of

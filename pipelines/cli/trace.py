@@ -15,6 +15,8 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import counted, shown_zone
+from jobcast.traces.files import keep_others
 
 _secret_seed = click.option(
     "--seed", type=click.IntRange(min=0), help="Of all draws: a secret, for it undoes the names; default: a random one."
@@ -76,11 +78,9 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
       jobcast trace enrich jobs.parquet --facts speedups,training,goodput,tasks,epochs,limits --out enriched
       jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
     """
-    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.enrich.columns import parse_enrich, parse_facts
     from jobcast.traces.enrich.enrichment import OURS, enrich, write_enriched
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
-    from jobcast.traces.files import keep_others
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()
@@ -171,7 +171,6 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
       jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
-    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces import generators
     from jobcast.traces.cluster_file import write_cluster
     from jobcast.traces.learning_curves import write_job_curves
@@ -272,7 +271,6 @@ def export_live(out: Path) -> None:
     """
     from jobcast.live.event_log import EventLog
     from jobcast.live.recorded_jobs import ClusterRecord, exported, in_order
-    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.table_files import write_plain
 
     options.check_places(None, (), {"--out": out})
@@ -296,7 +294,6 @@ def describe_trace(path: Path, pools_path: Path | None, html: Path | None, json_
     Example:
       jobcast trace describe jobs.parquet --pools pools.csv --html jobs.html --timezone Europe/Berlin
     """
-    from jobcast.pipelines.report.formatting import shown_zone
     from jobcast.pipelines.report.trace_page import description_table, write_description
     from jobcast.traces.describe import describe
     from jobcast.traces.pools import read_pools

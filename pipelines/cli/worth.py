@@ -11,6 +11,8 @@ from jobcast.domain.clock import HOUR_S, WEEK_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, number, percent
+from jobcast.pipelines.report.layout import aligned
 
 
 @click.command(name="worth", cls=options.PolicyCommand)
@@ -82,8 +84,6 @@ def command(
 
 
 def _whole(gpus: int, week_eur: float) -> str:
-    from jobcast.pipelines.report.formatting import counted, number
-
     return (
         f"EUR are of GPU-hours that jobs wait for, which nobody pays: they may exceed what the cluster costs, "
         f"{counted(gpus, 'GPU')} all week for {number(week_eur)} EUR"
@@ -91,9 +91,6 @@ def _whole(gpus: int, week_eur: float) -> str:
 
 
 def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
-    from jobcast.pipelines.report.formatting import UNKNOWN, number, percent
-    from jobcast.pipelines.report.layout import aligned
-
     def amounts(value: float) -> list[str]:
         return [number(value), *([] if price is None else [number(value * price)])]
 
@@ -121,8 +118,6 @@ def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
 
 
 def _verdict(parts: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
-    from jobcast.pipelines.report.formatting import number, percent
-
     slowed = " / ".join(percent(found[name]["slowed_pct"]) for name in ("none", "now", "exact"))
     lines = [f"slowed: {slowed} of jobs with none, these and exact forecasts"]
     if len(parts) > 1:
