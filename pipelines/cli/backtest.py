@@ -7,7 +7,7 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.experiments.forecast_specs import HELP, split_forecasts
 from jobcast.pipelines.report.files import COMMAND, write_json
 
 
@@ -64,7 +64,6 @@ def command(
       jobcast backtest --trace enriched/jobs.parquet --cluster cluster.yaml --policies all --forecasts oracle --out all
     """
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, run_backtest
-    from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.pipelines.report.backtest_page import summary_table
     from jobcast.traces.readers import read_trace

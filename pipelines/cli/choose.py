@@ -10,7 +10,7 @@ import click
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.experiments.forecast_specs import HELP, PREDICTORS, split_forecasts
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import between, counted, moment, number, percent, shown_zone
 from jobcast.pipelines.report.layout import aligned
@@ -67,7 +67,6 @@ def command(
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
-    from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality
     from jobcast.pipelines.experiments.settings import settings_for
     from jobcast.traces.readers import read_trace
@@ -116,7 +115,6 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     From what is too little to learn from nothing is learned: the policies that need no forecasts are compared then.
     """
     from jobcast.models.registry import CHAMPION, open_registry
-    from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
 

@@ -7,7 +7,7 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.experiments.forecast_specs import HELP, parse_forecasts
 
 
 @click.command(name="simulate", cls=options.PolicyCommand)
@@ -63,7 +63,6 @@ def command(
     from jobcast.pipelines.cli.simulate_request import SimulateRequest, check_request, simulate_one
     from jobcast.pipelines.experiments.clusters import named_cluster
     from jobcast.pipelines.experiments.experiment import Experiment
-    from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
     from jobcast.pipelines.experiments.run_record import check_record
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.traces.readers import read_trace

@@ -15,8 +15,10 @@ from jobcast.pipelines.experiments.executors import meanwhile
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.experiments.simulation import warmup_end
+from jobcast.pipelines.lifecycle.gate import outcome
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.recipes import recipe_of
+from jobcast.pipelines.report.backtest_page import summary_table
 from jobcast.pipelines.report.console import Console, Kept
 from jobcast.pipelines.report.files import check_outputs, read_json
 from jobcast.pipelines.stages import (
@@ -159,9 +161,6 @@ def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
 
 
 def _show_results(context: Context) -> None:
-    from jobcast.pipelines.lifecycle.gate import outcome
-    from jobcast.pipelines.report.backtest_page import summary_table
-
     result = read_json(context.root / "processed/backtest/results.json")
     promotion = read_json(context.root / "processed/receipts/promote.json")
     lines = [summary_table(result), "", "registered model versions"]

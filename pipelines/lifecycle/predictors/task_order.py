@@ -15,7 +15,7 @@ from jobcast.models.predictor import Known
 from jobcast.models.predictors import ours_for
 from jobcast.models.registry.cards import ModelCard
 from jobcast.models.scheduling.policy import SchedulingPolicy
-from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedScheduler
+from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, TrainedScheduler, train_scheduler
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked, Fitted, Life
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.console import Step
@@ -85,8 +85,6 @@ class TaskOrder(Life[SchedulingPolicy]):
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
         """By policy gradient, from MLF-H on; an interrupted training goes on."""
-        from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, train_scheduler
-
         scenario, asked, seed = known.tables["scenario"], known.tables["asked"], self.settings.seed
         counts: dict[str, Any] = {key: int(text) for key, text in self.settings.given.items() if key in COUNTS}
         # In the store, so that a second command finds it whatever folder it is given in.
