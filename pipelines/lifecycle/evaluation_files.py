@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from jobcast.pipelines.lifecycle.evaluation import Evaluated
 from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
-from jobcast.pipelines.report.layout import Table
+from jobcast.pipelines.report.layout import Table, markdown_lines
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables, regime_lines
 from jobcast.traces.owners import scratch_room
@@ -273,13 +273,8 @@ def to_markdown(table: Table) -> str:
     | :-- | --: |
     | a\\|b | 1,000 |
     """
-    sides = [":--" if column < table.words else "--:" for column in range(len(table.head))]
-    lines = [_bar(table.head), _bar(sides), *(_bar(row) for row in table.rows)]
-    return "\n\n".join(filter(None, (f"## {table.caption}", "\n".join(lines), table.note)))
-
-
-def _bar(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+    lines = "\n".join(markdown_lines(table.head, table.rows, table.words)).rstrip("\n")
+    return "\n\n".join(filter(None, (f"## {table.caption}", lines, table.note)))
 
 
 def _file_name(caption: str, predictor: str) -> str:
