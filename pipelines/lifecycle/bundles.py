@@ -1,6 +1,7 @@
 """A result with all that made it, in one file: another machine runs it again and compares figure by figure."""
 
 import json
+import math
 import os
 import platform
 import shutil
@@ -206,9 +207,7 @@ def installed() -> dict[str, str]:
 
 
 def _near(a: Any, b: Any) -> bool:
-    if not isinstance(a, float) or not isinstance(b, int | float):
-        return False
-    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    return isinstance(a, float) and isinstance(b, int | float) and math.isclose(a, b, rel_tol=TOLERANCE)
 
 
 def _read(result: Path) -> tuple[dict[str, Any], list[str]]:

@@ -122,13 +122,9 @@ def _input(folder: Path, figures: Mapping[str, Any], **parts: Any) -> ReportInpu
     # One seed a label: points of several draws would lie over one another.
     first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
-        rows=figures["rows"],
+        **{name: figures[name] for name in ("rows", "baselines", "gains", "skipped", "assumptions")},
         jobs=_columns(jobs.filter(first & pl.col("counted"))),
-        baseline_label=figures["baseline"],
-        baselines=figures["baselines"],
-        gains=figures["gains"],
-        skipped=figures["skipped"],
-        assumptions=figures["assumptions"],
+        baseline_label=now,
         choice=choose(contenders, now, MOST_SLOWED_PCT) if able else None,
         utilisation={
             str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())
