@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.errors import ClusterError, ConfigError
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.layout import aligned
+from jobcast.traces.files import reason
 
 if TYPE_CHECKING:
     from jobcast.live.advice import Advice
@@ -55,28 +60,24 @@ def command(
       jobcast advise --slurm --apply --max-lent 16 --json advice.jsonl
       jobcast advise --slurm --undo
     """
-    from jobcast.domain.errors import ConfigError
-    from jobcast.domain.pairs import settings_of
     from jobcast.live.advisor import Rules
     from jobcast.live.claims import alone
     from jobcast.live.event_log import EventLog, kept_for_good
     from jobcast.live.slurm import Slurm
     from jobcast.live.state import LogReader
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
 
     if not slurm:
         raise ConfigError("advise: name the cluster; add --slurm")
     if undo and (apply_ or once):
         raise ConfigError("--undo: goes alone; leave --apply and --once out")
-    console, home = options.console_of(), find_home()
+    console, home = options.console_of(), options.home_of()
     log = EventLog(home)
     clock = clock_of(log, asked["clock_scale"], asked["clock_start"])
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
     with kept_for_good():
         known = LogReader(log)
-    watch, advisor = advisor_of(Slurm(), known, open_registry(home), make, rules, clock)
+    watch, advisor = advisor_of(Slurm(), known, options.registry_of(), make, rules, clock)
     # Nobody of a home without a live side applies, and what is refused leaves none behind.
     changes = apply_ or (undo and (home / "live").is_dir())
     with alone(home) if changes else nullcontext():
@@ -97,7 +98,6 @@ def _watch(
     console: "Console",
 ) -> None:
     """Look, say, do; again and again. A cluster that does not answer is asked again, and it is said."""
-    from jobcast.domain.errors import ClusterError
 
     said, said_s = "", 0.0
     while True:
@@ -138,8 +138,6 @@ def _one(advisor: "Advisor", apply_: bool, now_s: float) -> tuple[dict[str, Any]
 
 
 def _table(advice: "Advice", figures: dict[str, Any]) -> str:
-    from jobcast.pipelines.report.layout import aligned
-
     rows: list[tuple[str, ...]] = [("pool", "quota", "held", "on lease", "waiting for")]
     rows += [(name, *(str(row[key]) for key in row)) for name, row in advice.pools.items()]
     done = "done" if figures["applied"] else "would do"
@@ -181,7 +179,6 @@ def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
 
     Slurm starts what fits a pool's quota, past a job that does not: a policy that can reckon with that does by default.
     """
-    from jobcast.domain.errors import ConfigError
     from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
     from jobcast.schedulers.policies import LOADS, POOLS
     from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
@@ -201,7 +198,6 @@ def clock_of(log: "EventLog", scale: float, start: str | None) -> "Clock":
     """Of forecasts, which counts from where it counted when it was first asked for: see the log."""
     from jobcast.live.event_log import CLOCK, Event
     from jobcast.live.news import REAL, Clock
-    from jobcast.pipelines.report.formatting import parse_time
 
     if scale == 1.0 and start is None:
         return REAL
@@ -218,9 +214,6 @@ def clock_of(log: "EventLog", scale: float, start: str | None) -> "Clock":
 def _lines(json_to: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A file, or standard output, that takes a line of JSON a look."""
     import json
-
-    from jobcast.domain.errors import ConfigError
-    from jobcast.traces.files import reason
 
     if json_to is None:
         yield lambda figures: None

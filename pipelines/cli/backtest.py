@@ -7,7 +7,8 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.experiments.forecast_specs import HELP, split_forecasts
+from jobcast.pipelines.report.files import COMMAND, write_json
 
 
 @click.command(name="backtest", cls=options.PolicyCommand)
@@ -62,12 +63,9 @@ def command(
         --forecasts oracle,registry,registry:challenger,random --seeds 3 --out results
       jobcast backtest --trace enriched/jobs.parquet --cluster cluster.yaml --policies all --forecasts oracle --out all
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, run_backtest
-    from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.pipelines.report.backtest_page import summary_table
-    from jobcast.pipelines.report.files import COMMAND, write_json
     from jobcast.traces.readers import read_trace
 
     # Before anything is read: a full disk or a mistyped folder must not cost a replay.
@@ -82,7 +80,7 @@ def command(
     # Needs no trace.
     check_law(request.law, request.settings, request.max_think_s)
     console = options.console_of()
-    result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
+    result = run_backtest(request, read_trace(trace_path), out=out, home=options.home_of(), console=console)
     if out:
         write_json(out / COMMAND, options.made_by())
     options.table_or_json({**result, **options.made_by()}, json_to, summary_table(result), console)

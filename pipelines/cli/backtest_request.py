@@ -217,8 +217,7 @@ def run_backtest(
         result |= open_registry(home).staleness()
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
     unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
-    for note in dict.fromkeys((*done.notes, *remarks(result), *unable, *doubts)):
-        console.note(note)
+    console.note(*dict.fromkeys((*done.notes, *remarks(result), *unable, *doubts)))
     return result
 
 
@@ -379,11 +378,8 @@ def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Pat
     # As predictors are listed everywhere.
     order = {name: position for position, name in enumerate(PREDICTORS)}
     versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
-    trace, place, notes = (
-        experiments[0].trace,
-        experiments[0].place(),
-        [n for one in result["inputs"] for n in one["notes"]],
-    )
+    trace, place = experiments[0].trace, experiments[0].place()
+    notes = [n for one in result["inputs"] for n in one["notes"]]
     return {
         "trace": {
             "name": trace.name,

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.experiments.forecast_specs import HELP, PREDICTORS, split_forecasts
+from jobcast.pipelines.report.files import write_text
+from jobcast.pipelines.report.formatting import between, counted, moment, number, percent, shown_zone
+from jobcast.pipelines.report.layout import aligned
 
 if TYPE_CHECKING:
     from jobcast.pipelines.cli.backtest_request import Replayed
@@ -60,18 +64,15 @@ def command(
       jobcast choose --trace jobs.parquet --pools pools.csv --train --html choice.html
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
-    from jobcast.domain.errors import ConfigError
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
-    from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality
     from jobcast.pipelines.experiments.settings import settings_for
     from jobcast.traces.readers import read_trace
 
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), {"--html": html})
-    console, home, trace = options.console_of(), find_home(), read_trace(trace_path)
+    console, home, trace = options.console_of(), options.home_of(), read_trace(trace_path)
     if train:
         asked["from_s"] = _trained(trace, asked["from_s"], home, console)
     settings = settings_of(pairs)
@@ -96,10 +97,7 @@ def command(
     result["versions"] = next(
         (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
     )
-    for note in done.notes:
-        console.note(note)
-    for policy, why in lacks.items():
-        console.note(f"skipped {policy}: {why}")
+    console.note(*done.notes, *(f"skipped {policy}: {why}" for policy, why in lacks.items()))
     untrained = any(why.startswith("no model") for why in lacks.values())
     learn = "bring a longer trace" if train else "add --train: it trains what is missing on the time before the windows"
     result["remedy"] = learn if untrained else ""
@@ -116,12 +114,9 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
 
     From what is too little to learn from nothing is learned: the policies that need no forecasts are compared then.
     """
-    from jobcast.domain.errors import TrainingError
     from jobcast.models.registry import CHAMPION, open_registry
-    from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
-    from jobcast.pipelines.report.formatting import moment, shown_zone
 
     first, last = float(trace.submit_s[0]), float(trace.submit_s[-1])
     begin = first + TRAIN_SHARE * (last - first) if from_s is None else from_s
@@ -134,10 +129,9 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
                     train_and_register(name, None, trace, None, begin, TrainSettings(), home=home, progress=step)
             except TrainingError as error:
                 console.note(f"{name} is not trained: {error}")
-                continue
-            console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
-            continue
-        if CHAMPION in registry.show(name).aliases:
+            else:
+                console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
+        elif CHAMPION in registry.show(name).aliases:
             version = registry.resolve(name)
             until = f"{moment(version.train_until_s)} {shown_zone()}"
             console.note(f"{name} is not trained anew: its champion learnt from {version.trace_name} until {until}")
@@ -150,8 +144,6 @@ def _write_page(
     import shlex
 
     from jobcast.pipelines.report.advice import choice_page
-    from jobcast.pipelines.report.files import write_text
-    from jobcast.pipelines.report.formatting import counted, moment, number, shown_zone
 
     first, last = done.experiments[0], done.experiments[-1]
     place = first.place()
@@ -177,9 +169,6 @@ def _write_page(
 
 
 def _told(result: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.formatting import between, number, percent
-    from jobcast.pipelines.report.layout import aligned
-
     head = ["", "against now", "95 %", "saved h/week", "slowed", "by (h)", "why not"]
     body = [
         [

@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.files import write_json
 
 
 @click.command(name="drift")
@@ -71,8 +73,6 @@ def command(
       jobcast drift will-jobs-arrive --trace jobs.parquet --html drift.html --switches-out switches.csv
       jobcast simulate --trace jobs.parquet --policy sia --forecasts registry --set switches=switches.csv
     """
-    from jobcast.domain.errors import ConfigError
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.cli.predictor_options import watched_table
     from jobcast.pipelines.experiments.settings import write_switches
@@ -81,7 +81,6 @@ def command(
     from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
     from jobcast.pipelines.lifecycle.replay_judges import Window
     from jobcast.pipelines.lifecycle.standards import standards_of
-    from jobcast.pipelines.report.files import write_json
     from jobcast.traces.readers import read_trace
 
     console, reference = options.console_of(), parse_reference(predictor)
@@ -95,12 +94,12 @@ def command(
     rule = SwitchRule(*(asked.pop(name) for name in ("most_missed", "days", "least_arrivals")))
     with console.progress(f"drift {predictor}") as step:
         if trace is None:
-            found = drift_of_table(reference, alone, home=find_home(), allow_overlap=asked["allow_overlap"])
+            found = drift_of_table(reference, alone, home=options.home_of(), allow_overlap=asked["allow_overlap"])
         else:
             given = settings_of(pairs)
             window = Window(trace, pools=pools, cluster=cluster, gpus=gpus, given=given)
             how: dict[str, Any] = {"rule": rule, "progress": step, "facts": facts, "window": window}
-            found = drift(reference, trace, home=find_home(), **how, **asked)
+            found = drift(reference, trace, home=options.home_of(), **how, **asked)
     # Known only now: an installed predictor of arrivals may have a gate.
     if switches_out and not found.result["switch_rule"]:
         raise ConfigError(f"--switches-out: {reference[0]} has no gate to switch by; name will-jobs-arrive")

@@ -51,15 +51,13 @@ def command(
     result = explain(table, job_id)
     # Replays import all policies; explaining reads two files.
     if asked:
-        from jobcast.models.registry.home import find_home
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
         from jobcast.pipelines.report.figure_lines import fidelity_line
 
-        result["what_if"] = what_if(table, job_id, asked, find_home())
+        result["what_if"] = what_if(table, job_id, asked, options.home_of())
         # What other GPUs would change of its run time is assumed there, so it is said.
         near = result["what_if"][0].get("fidelity")
         result["notes"] += [f"fidelity by then: {fidelity_line(near)}"] if near else []
         result["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
-    for note in result["notes"]:
-        console.note(note)
+    console.note(*result["notes"])
     options.table_or_json(result, json_to, tell(result), console)

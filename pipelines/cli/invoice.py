@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import number
+from jobcast.pipelines.report.layout import aligned
 
 COLUMNS = {
     "jobs": "jobs",
@@ -48,16 +50,12 @@ def command(log_path: Path, by: str, price: float | None, pools_path: Path | Non
     console = options.console_of()
     options.check_places(json_to, (log_path, pools_path))
     result = invoice(read_run_table(log_path, pools_path), price)
-    for note in result["notes"]:
-        console.note(note)
+    console.note(*result["notes"])
     rows = [*result[f"{by}s"], {"pool": "all", "user": "", **result["total"], "balance_eur": None}]
     options.table_or_json(result, json_to, _table(rows, ("pool", "user") if by == "user" else ("pool",)), console)
 
 
 def _table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
-    from jobcast.pipelines.report.formatting import number
-    from jobcast.pipelines.report.layout import aligned
-
     shown = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
     lines = [[*(str(row[key]) for key in keys), *(number(row.get(name)) for name in shown)] for row in rows]
     return aligned([[*keys, *(COLUMNS[name] for name in shown)], *lines])

@@ -26,6 +26,7 @@ from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.experiments.sources import Ask, Registered
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import counted
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, resolve_policy
@@ -190,8 +191,6 @@ RULES = {"time_limit": "within the job's time limit", "pool_median": "as long as
 
 
 def _table(result: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.formatting import counted
-
     lines = [
         f"{counted(result['jobs'], 'job')} under {result['policy']}, sizes {result['sizes']}",
         f"{'interval':<10} {'held %':>8} {'width / median':>15} {'bare: held %':>13}",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.cli.predictor_options import watched_table
@@ -33,12 +34,10 @@ def list_models(json_to: str | None) -> None:
     Example:
       jobcast models list --json -
     """
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.report.model_tables import version_row, versions_table
 
     options.check_places(json_to)
-    registry = open_registry(find_home())
+    registry = options.registry_of()
     versions = registry.list()
     result = {"models": [version_row(version) for version in versions], **registry.staleness()}
     options.table_or_json(result, json_to, versions_table(versions), options.console_of())
@@ -54,13 +53,11 @@ def show_model(name: str, json_to: str | None) -> None:
     Example:
       jobcast models show will-jobs-arrive@challenger
     """
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.report.model_tables import details, version_details
 
     options.check_places(json_to)
-    registry = open_registry(find_home())
+    registry = options.registry_of()
     result = version_details(registry, registry.resolve(*parse_reference(name)))
     options.table_or_json(result, json_to, details(result), options.console_of())
 
@@ -102,7 +99,6 @@ def promote_model(
       jobcast models promote will-jobs-arrive:2 --trace jobs.parquet --pools pools.csv --from 2017-11-06
       jobcast models promote epoch-time:2 --trace enriched/jobs.parquet --cluster nodes.yaml
     """
-    from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import check_alias, parse_reference
     from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replay_judges import Window
@@ -150,10 +146,10 @@ def rollback_model(name: str) -> None:
     Example:
       jobcast models rollback will-jobs-arrive
     """
-    from jobcast.models.registry import open_registry
 
     console = options.console_of()
-    version = open_registry(options.tidy_home(console)).rollback(name)
+    options.tidy_home(console)
+    version = options.registry_of().rollback(name)
     console.result(f"{name}: champion is version {version.version} again")
 
 
@@ -170,16 +166,14 @@ def restore_models(folder: Path | None, json_to: str | None) -> None:
     Example:
       dvc pull && jobcast models restore
     """
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.lifecycle.model_files import restore
     from jobcast.pipelines.report.model_tables import version_row, versions_table
 
     options.check_places(json_to)
     # `[DIR]` is looked for below the home, not below the working folder.
-    console, home = options.console_of(), find_home()
+    console, home = options.console_of(), options.home_of()
     found = restore(folder or home / "data", options.tidy_home(console))
-    versions = open_registry(home).list()
+    versions = options.registry_of().list()
     console.note(", ".join(f"{key}: {len(of)}" for key, of in found.items()))
     rows = {key: [str(version) for version in of] for key, of in found.items()}
     result = {**rows, "models": [version_row(version) for version in versions]}
@@ -196,11 +190,9 @@ def export_model(name: str, folder: Path) -> None:
     Example:
       jobcast models export will-jobs-arrive@champion exported
     """
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
 
-    registry = open_registry(find_home())
+    registry = options.registry_of()
     version = registry.resolve(*parse_reference(name))
     # After the version was found: a wrong name is the likelier mistake.
     options.check_places(None, folders={"DIR": folder})

@@ -16,6 +16,7 @@ from jobcast.pipelines.report.files import OUTPUTS, check_outputs, to_json, writ
 from jobcast.pipelines.report.formatting import counted, parse_time, times_in
 
 if TYPE_CHECKING:
+    from jobcast.models.registry import Registry
     from jobcast.traces.table import Trace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -249,8 +250,7 @@ def console_of() -> Console:
 
 def tell_notes(trace: "Trace", console: Console) -> None:
     """Say on stderr what the trace's reader decided and left out; after the work, for a refusal is one line."""
-    for note in (*trace.notes, *dropped_lines(trace.dropped)):
-        console.note(f"{trace.source.path}: {note}")
+    console.note(*(f"{trace.source.path}: {note}" for note in (*trace.notes, *dropped_lines(trace.dropped))))
 
 
 def dropped_lines(dropped: Mapping[str, int]) -> list[str]:
@@ -338,6 +338,21 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def home_of() -> Path:
+    """The home of the registry."""
+    # Here, since commands must show their help fast: the registry's package takes longer to import.
+    from jobcast.models.registry.home import find_home
+
+    return find_home()
+
+
+def registry_of() -> "Registry":
+    """The registry of the home."""
+    from jobcast.models.registry import open_registry
+
+    return open_registry(home_of())
+
+
 def tidy_home(console: Console, out: Path | None = None) -> Path:
     """The home of the registry, swept, for a command that writes to its store.
 
@@ -346,11 +361,10 @@ def tidy_home(console: Console, out: Path | None = None) -> Path:
 
     Raises RegistryError for a store that cannot be written to.
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.runs import sweep_store
     from jobcast.traces.owners import sweep_drafts_below, sweep_scratch
 
-    home = find_home()
+    home = home_of()
     store = sweep_store(home)
     roots = {place.resolve() for place in (home / "data", out) if place is not None}
     drafts = store.drafts + sum(sweep_drafts_below(root) for root in sorted(roots)) + sweep_scratch()

@@ -1,8 +1,7 @@
 """Which options of `train`, `evaluate` and `predict` go with which predictor; and `jct`, which learns nothing."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, QUEUE_WAIT, REGIME
-from jobcast.pipelines.report.console import Step
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.predictors.life import Asked, Life
@@ -128,43 +126,23 @@ def refuse_others(
 
 def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[Any]]", "Asked"]:
     """The life of a predictor and what a command asks of it, once options that do not go with it were refused."""
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.lifecycle.predictors import check_capable, life_of
     from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked
 
     if command != TRAIN:
         check_capable(command, name, (JCT,))
-    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of().note)
+    life, asked = life_of(name), Asked(ctx.params, options.home_of(), options.console_of().note)
     refuse_others(ctx, name, life.options(command, asked), life.why)
     if not life.reads_settings and (given := asked.given):
         raise ConfigError(f"--set {next(iter(given))}: {name} reads no settings, {REGIME} does; leave it out")
     return life, asked
 
 
-@contextmanager
-def training(ctx: click.Context, more: Iterable[Path] = ()) -> Iterator[tuple[Path, Step]]:
-    """The home and the progress of a training, once its places were looked at and what others left was tidied.
-
-    Parameters
-    ----------
-    more : files that are read beside the trace
-    """
-    from jobcast.models.registry.home import find_home
-
-    console, home = options.console_of(), find_home()
-    inputs = (ctx.params["trace_path"], *more)
-    # Before the store is swept, which may wait for others.
-    options.check_places(ctx.params["json_to"], inputs, folders={"the store": home / "mlruns"})
-    options.tidy_home(console)
-    with console.progress(f"train {ctx.params['predictor']}") as step:
-        yield home, step
-
-
 def tell(ctx: click.Context, result: dict[str, Any], table: str) -> None:
     """What the reader decided and left out on stderr, figures where they are wanted; after the work."""
     console, path = options.console_of(), result["inputs"]["trace"]["path"]
-    for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
-        console.note(f"{path}: {note}")
+    notes = (*result["notes"], *options.dropped_lines(result.get("dropped", {})))
+    console.note(*(f"{path}: {note}" for note in notes))
     options.table_or_json({**result, **options.made_by()}, ctx.params["json_to"], table, console)
 
 
@@ -218,12 +196,10 @@ def _learned(reference: str) -> Any:
     # It goes by what it sees in the replay itself.
     if reference == JCT:
         return None
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.experiments.sources import Registered
 
-    registry = open_registry(find_home())
+    registry = options.registry_of()
     version = registry.resolve(COMPLETION_TIME, parse_reference(reference)[1])
     return Registered(version, registry.load(version))
 

@@ -58,8 +58,7 @@ def import_command(
     options.check_places(json_to, sources, {} if merged else {"--out": out})
     console = options.console_of()
     result = import_profiles(sources, out, ImportSettings(kind, parse_samples(pairs), gpu_type))
-    for note in result["notes"]:
-        console.note(note)
+    console.note(*result["notes"])
     said = f"{result['added']} rows added, {result['replaced']} replaced" if merged else f"{result['rows']} rows"
     options.table_or_json(result, json_to, f"{out}: {said}; models {', '.join(result['models'])}", console)
 

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import counted, number, percent
+from jobcast.pipelines.report.layout import aligned
 
 
 @click.command(name="promises")
@@ -28,13 +30,12 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
       jobcast promises --trace jobs.parquet --by week
     """
     from jobcast.models.promise_record import account
-    from jobcast.models.registry.home import find_home
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()
     options.check_places(json_to, (trace_path,))
     trace = None if trace_path is None else read_trace(trace_path)
-    result = account(find_home(), trace, by, keeping=not no_ledger)
+    result = account(options.home_of(), trace, by, keeping=not no_ledger)
     if trace is not None:
         result["inputs"] = {"trace": asdict(trace.source)}
         options.tell_notes(trace, console)
@@ -42,9 +43,6 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
 
 
 def _table(figures: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.formatting import counted, number, percent
-    from jobcast.pipelines.report.layout import aligned
-
     about = f"{counted(figures['promises'], 'promise')} made"
     asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
     about += "".join(f", {figures[name]:,} {words}" for name, words in asides if figures[name])

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.files import COMMAND, write_json
 
 
 @click.command(name="run")
@@ -26,13 +27,11 @@ def command(trace: str | None, pools: str | None, out: Path | None, params_path:
       JOBCAST_DATA=traces jobcast run --trace philly
       jobcast run --trace jobs.csv --pools pools.csv --out results
     """
-    from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.report.files import COMMAND, write_json
     from jobcast.pipelines.stages.config import load_params
     from jobcast.pipelines.stages.context import Context
     from jobcast.pipelines.stages.plan import check_run, run
 
-    home = find_home()
+    home = options.home_of()
     params = load_params(params_path, home)
     # The line goes before the file of parameters.
     given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value is not None}

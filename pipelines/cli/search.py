@@ -8,6 +8,7 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.files import to_json, write_text
 
 
 @click.group(name="search")
@@ -94,7 +95,6 @@ def apply_pick(front_path: Path, pick: int, out: Path | None) -> None:
       jobcast search apply front.parquet --pick 3 --out config.json
     """
     from jobcast.pipelines.experiments.search.front import read_front
-    from jobcast.pipelines.report.files import to_json, write_text
 
     options.check_places(None, (front_path,), {"--out": out})
     row, console = read_front(front_path).pick(pick), options.console_of()
@@ -130,5 +130,5 @@ def check_front(front_path: Path, trace_path: Path, json_to: str | None, **asked
 
     options.check_places(json_to, (trace_path, front_path), {"--out": asked["out"]})
     asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
-    verdict = check_and_tell(front_path, trace_path, console=options.console_of(), quiet=json_to == "-", **asked)
+    verdict = check_and_tell(front_path, trace_path, asked, options.console_of(), quiet=json_to == "-")
     options.emit_json(verdict, json_to)

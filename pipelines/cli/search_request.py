@@ -58,7 +58,7 @@ def search_and_tell(
     check_front_path(out)
     request = _request(options)
     world_settings = _world_settings(options["settings"])
-    scenario = _scenario(trace_path, options, (options["from_s"], options["until_s"]), options["limit"])
+    scenario = _scenario(trace_path, options)
     world = World(scenario.workload.cluster, scenario.place.gpu_types, **world_settings)
     workload = workload_of(scenario)
     with console.progress("search pcs") as step:
@@ -88,41 +88,30 @@ def search_and_tell(
         )
     if found.resumed:
         console.note(f"simulations taken from {journal_beside(out)}: {found.resumed}")
-    for line in (*scenario.notes, f"front: {', '.join(str(path) for path in written)}"):
-        console.note(line)
+    console.note(*scenario.notes, f"front: {', '.join(map(str, written))}")
     if not quiet:
         console.result(front_table(front))
     return front_figures(front)
 
 
 def check_and_tell(
-    front_path: Path,
-    trace_path: Path,
-    *,
-    console: Console,
-    quiet: bool,
-    from_s: float | None,
-    until_s: float | None,
-    limit: int | None,
-    start: bool,
-    out: Path | None,
-    jobs: int,
+    front_path: Path, trace_path: Path, asked: Options, console: Console, *, quiet: bool
 ) -> dict[str, Any]:
-    """Compare a trace's workload with a front's, print the verdict unless `quiet`, search anew where due and `start`.
+    """Compare a trace's workload with a front's, print the verdict unless `quiet`, search anew where due and asked.
 
     Raises ConfigError and TraceError as its parts do.
     """
     front = read_front(front_path)
-    about = front.about
+    about, out = front.about, asked["out"]
     try:
         options = {name: about["options"][name] for name in KEPT}
         options["cluster_path"] = Path(options["cluster_path"]) if options["cluster_path"] else None
-        options |= {"from_s": from_s, "until_s": until_s, "limit": limit, "jobs": jobs}
+        options |= {name: asked[name] for name in ("from_s", "until_s", "limit", "jobs")}
         # Read here, so that a front of an older version is told as such.
         gpus, searched = about["inputs"]["gpus"], about["workload"]
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
-    scenario = _scenario(trace_path, options, (from_s, until_s), limit, gpus=gpus)
+    scenario = _scenario(trace_path, options, gpus)
     try:
         verdict = compare(searched, workload_of(scenario))
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -131,8 +120,8 @@ def check_and_tell(
     if not quiet:
         console.result("\n".join(verdict["reasons"]) if due else "the workload is still the one that was searched on")
         console.result("a new search is due" if due else "no new search is due")
-    verdict["started"] = due and start
-    if due and start:
+    verdict["started"] = due and asked["start"]
+    if verdict["started"]:
         before = front_path.with_stem(f"{front_path.stem}-before")
         if out is None:
             # Configurations of it are in use.
@@ -178,19 +167,14 @@ def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _scenario(
-    trace_path: Path,
-    options: Options,
-    window: tuple[float | None, float | None],
-    limit: int | None,
-    gpus: int | Mapping[str, float] | None = None,
-) -> ElasticScene:
+def _scenario(trace_path: Path, options: Options, gpus: int | Mapping[str, float] | None = None) -> ElasticScene:
     """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
     trace = read_trace(trace_path)
     known = options["gpus"]
     # A front was searched for so many GPUs: another number would be another question.
     if gpus is not None and known is None and options["cluster_path"] is None:
         known = gpus if isinstance(gpus, int) else round(sum(gpus.values()))
-    place = cluster_of(trace, gpus=known, cluster=options["cluster_path"], from_s=window[0])
+    place = cluster_of(trace, gpus=known, cluster=options["cluster_path"], from_s=options["from_s"])
     demand = split_settings(find_policy(POLICY), options["settings"]).files.given()
-    return elastic_jobs(cut_scenario(trace, place.shared, from_s=window[0], until_s=window[1], limit=limit), **demand)
+    window = {name: options[name] for name in ("from_s", "until_s", "limit")}
+    return elastic_jobs(cut_scenario(trace, place.shared, **window), **demand)

@@ -3,13 +3,15 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.pipelines.cli import options
+from jobcast.traces.files import reason
 
 if TYPE_CHECKING:
     import socket as net
@@ -45,23 +47,7 @@ TURN_S = 0.0002
 @options.clock_options
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
-    slurm: bool,
-    slurm_rest: str | None,
-    slurm_token_file: Path | None,
-    pools_path: Path | None,
-    pool_by: str,
-    every_s: float,
-    host: str,
-    port: int,
-    socket: Path | None,
-    token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    policy: str,
-    told: Path | None,
-    private: bool,
-    clock_scale: float,
-    clock_start: str | None,
+    host: str, socket: Path | None, pools_path: Path | None, token_file: Path | None, told: Path | None, **asked: Any
 ) -> None:
     """Answer by HTTP what the registry's champions forecast for a running cluster, and when its jobs start and end.
 
@@ -77,18 +63,15 @@ def command(
     """
     import uvicorn
 
-    from jobcast.domain.errors import ConfigError
     from jobcast.live.event_log import EventLog, kept_for_good
     from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
     from jobcast.live.server.app import REFRESH_S, make_app
     from jobcast.live.server.service import Service
     from jobcast.live.state import STALE_S, LogReader
-    from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.advise import clock_of
-    from jobcast.traces.files import reason
     from jobcast.traces.pools import read_pools
 
+    tls_cert, tls_key, private = asked["tls_cert"], asked["tls_key"], asked["private"]
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together; give both or neither")
     if private and token_file is None:
@@ -98,19 +81,19 @@ def command(
         raise ConfigError(f"--socket {socket}: its folder is not there; make it, or name another")
     if socket is None:
         check_place(host, access, tls_cert is not None)
-    home = find_home()
-    log, registry = EventLog(home), open_registry(home)
+    home = options.home_of()
+    log, registry = EventLog(home), options.registry_of()
     if told is not None and not os.access(told.absolute().parent, os.W_OK):
         raise ConfigError(f"--told {told}: its folder cannot be written to; make it, or name another")
-    cluster = _cluster(slurm, slurm_rest, slurm_token_file)
+    cluster = _cluster(asked["slurm"], asked["slurm_rest"], asked["slurm_token_file"])
     if cluster is not None and pools_path is not None:
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
     if cluster is None and pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
-    clock = clock_of(log, clock_scale, clock_start)
+    clock = clock_of(log, asked["clock_scale"], asked["clock_start"])
     with kept_for_good():
         known = LogReader(log)
-    side = None if cluster is None else _of_slurm(cluster, known, registry, pool_by, every_s, clock)
+    side = None if cluster is None else _of_slurm(cluster, known, registry, asked, clock)
 
     def now_s() -> float:
         return clock.model(time.time())
@@ -121,8 +104,8 @@ def command(
     # Slurm starts what fits a pool's quota, past a job that does not.
     backfill, stale_s = cluster is not None, STALE_S * clock.scale
     with kept_for_good():
-        service = Service(known, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
-    door = None if socket is not None else _door(host, port)
+        service = Service(known, quotas(), registry, now_s, asked["policy"], private, side, quotas, backfill, stale_s)
+    door = None if socket is not None else _door(host, asked["port"])
     hosts = None if socket is not None else hosts_of(host)
     app = make_app(service, access, hosts, told, REFRESH_S / clock.scale)
     # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, they wait longest.
@@ -149,9 +132,6 @@ def _door(host: str, port: int) -> "net.socket":
     """A socket that listens at an address; port 0: any that is free."""
     import socket as net
 
-    from jobcast.domain.errors import ConfigError
-    from jobcast.traces.files import reason
-
     try:
         door = net.create_server((host, port), family=net.AF_INET6 if ":" in host else net.AF_INET)
         # Inherited by all connections, which asyncio leaves out for a socket that is handed to it: else the body of an
@@ -163,7 +143,6 @@ def _door(host: str, port: int) -> "net.socket":
 
 
 def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm | None":
-    from jobcast.domain.errors import ConfigError
     from jobcast.live.slurm import Slurm
     from jobcast.live.slurm_rest import SlurmRest
 
@@ -175,17 +154,16 @@ def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm |
 
 
 def _of_slurm(
-    cluster: "Slurm", known: "LogReader", registry: Any, pool_by: str, every_s: float, clock: "Clock"
+    cluster: "Slurm", known: "LogReader", registry: Any, asked: Mapping[str, Any], clock: "Clock"
 ) -> "SlurmSide":
     """What looks at a Slurm from now on. Raises ClusterError where it does not answer now, and never was seen."""
-    from jobcast.domain.errors import ClusterError
     from jobcast.domain.jobs import Pool
     from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    watch, advisor = advisor_of(cluster, known, registry, lending_policy("sia", {}), Rules(pool_by), clock)
+    watch, advisor = advisor_of(cluster, known, registry, lending_policy("sia", {}), Rules(asked["pool_by"]), clock)
     try:
         pools: Sequence[Pool] = pools_of(advisor.look(time.time()).qos)
     except ClusterError as error:
@@ -194,4 +172,4 @@ def _of_slurm(
         if not pools:
             raise
         options.console_of().note(f"goes on by what was known of the cluster: {error}")
-    return SlurmSide(advisor, time.time, every_s, watch.poll, pools)
+    return SlurmSide(advisor, time.time, asked["every_s"], watch.poll, pools)

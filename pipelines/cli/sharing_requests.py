@@ -28,21 +28,12 @@ GUESS = 0.55
 Told = tuple[dict[str, Any], str]
 
 
-def export(
-    path: Path,
-    *,
-    out: Path,
-    pools: Path | None,
-    pools_out: Path | None,
-    key: Path | None,
-    seed: int | None,
-    console: Console,
-    **asked: Any,
-) -> Told:
+def export(path: Path, asked: Mapping[str, Any], console: Console) -> Told:
     """Write an export; its audit as figures and as text. Raises TraceError, PoolsError and ConfigError."""
-    trace = read_trace(path)
-    made = anonymised(trace, _quotas(trace, pools, pools_out, console), seed=seed, **asked)
-    _write(made.trace, made.pools, out, pools_out)
+    trace, key = read_trace(path), asked["key"]
+    how: dict[str, Any] = {name: asked[name] for name in ("k", "jitter_s", "shift")}
+    made = anonymised(trace, _quotas(trace, asked, console), seed=asked["seed"], **how)
+    _write(made.trace, made.pools, asked)
     if key:
         with replacing(key) as draft:
             os.close(os.open(draft, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -50,48 +41,40 @@ def export(
         console.note(f"{key}: the secret, undoes the export; keep it to yourself")
     words = made.key["words"]["pool"]
     result = _audit(
-        trace, made.trace, words, lambda half, number: anonymised(half, seed=number, **asked).trace, 0, console
+        trace, made.trace, words, lambda half, number: anonymised(half, seed=number, **how).trace, 0, console
     )
     result = {"done": dict(made.done), **result, "linkage": linkage(trace, made.trace)}
     return result, _export_text(result)
 
 
-def twin(
-    path: Path,
-    *,
-    out: Path,
-    pools: Path | None,
-    pools_out: Path | None,
-    weeks: int | None,
-    seed: int | None,
-    console: Console,
-) -> Told:
+def twin(path: Path, asked: Mapping[str, Any], console: Console) -> Told:
     """Write a twin; its audit as figures and as text. Raises TraceError, PoolsError and ConfigError."""
-    read, seed = read_trace(path), secret_seed() if seed is None else seed
+    read, weeks = read_trace(path), asked["weeks"]
+    seed: int = secret_seed() if asked["seed"] is None else asked["seed"]
     trace = rigid(read)
-    for line in trace.notes[len(read.notes) :]:
-        console.note(line)
-    quotas = _quotas(trace, pools, pools_out, console)
+    console.note(*trace.notes[len(read.notes) :])
+    quotas = _quotas(trace, asked, console)
     drawn = twin_of(trace, weeks=weeks, seed=seed)
     made, table, words = renamed(drawn, quotas, np.random.default_rng(seed))
-    _write(made, table, out, pools_out)
+    _write(made, table, asked)
     result = _audit(trace, made, words["pool"], lambda half, number: twin_of(half, seed=number), seed, console, weeks)
     left = [name for name in read.jobs.columns if name not in made.jobs.columns]
-    return {"seed": seed, "left_out_columns": left, **result}, _twin_text(result, left)
+    text = _text([*_rows(result), ("columns left out", ", ".join(left) or "none")])
+    return {"seed": seed, "left_out_columns": left, **result}, text
 
 
-def _quotas(trace: Trace, pools: Path | None, pools_out: Path | None, console: Console) -> PoolsTable | None:
-    if pools:
-        if not pools_out:
+def _quotas(trace: Trace, asked: Mapping[str, Any], console: Console) -> PoolsTable | None:
+    if pools := asked["pools"]:
+        if not asked["pools_out"]:
             console.note(f"{pools}: its quotas are written nowhere; add --pools-out FILE")
         return read_pools(pools)
-    return PoolsTable.of(derive_pools(trace.on_gpus)) if pools_out else None
+    return PoolsTable.of(derive_pools(trace.on_gpus)) if asked["pools_out"] else None
 
 
-def _write(made: Trace, table: PoolsTable | None, out: Path, pools_out: Path | None) -> None:
-    write_trace(made, out)
-    if pools_out and table:
-        write_pools(table, pools_out)
+def _write(made: Trace, table: PoolsTable | None, asked: Mapping[str, Any]) -> None:
+    write_trace(made, asked["out"])
+    if asked["pools_out"] and table:
+        write_pools(table, asked["pools_out"])
 
 
 def _audit(
@@ -141,10 +124,6 @@ def _rows(result: Mapping[str, Any]) -> Rows:
 
 def _text(rows: Rows) -> str:
     return "\n".join(f"{label:<24}{told}" for label, told in rows)
-
-
-def _twin_text(result: Mapping[str, Any], left: list[str]) -> str:
-    return _text([*_rows(result), ("columns left out", ", ".join(left) or "none")])
 
 
 def _export_text(result: Mapping[str, Any]) -> str:

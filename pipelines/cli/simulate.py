@@ -7,7 +7,7 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import HELP
+from jobcast.pipelines.experiments.forecast_specs import HELP, parse_forecasts
 
 
 @click.command(name="simulate", cls=options.PolicyCommand)
@@ -60,11 +60,9 @@ def command(
       jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.simulate_request import SimulateRequest, check_request, simulate_one
     from jobcast.pipelines.experiments.clusters import named_cluster
     from jobcast.pipelines.experiments.experiment import Experiment
-    from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
     from jobcast.pipelines.experiments.run_record import check_record
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.traces.readers import read_trace
@@ -86,4 +84,4 @@ def command(
     trace = read_trace(trace_path)
     place = named_cluster(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=of_window["from_s"])
     experiment = Experiment(trace=trace, cluster=place, max_think_s=think_s, **of_window)
-    simulate_one(experiment, request, find_home(), options.console_of())
+    simulate_one(experiment, request, options.home_of(), options.console_of())

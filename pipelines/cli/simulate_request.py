@@ -118,24 +118,32 @@ class Finished:
         dropped = dropped_lines(self.scenario.dropped)
         # What was assumed is told before the run.
         said = (note for note in self.scenario.notes if note not in self.result["assumptions"])
-        notes = (*said, *self.ran.notes, *dropped, *trust_lines(self.result))
-        if self.base is not None and (self.base.log.policy, self.result["configuration"]["settings"]) == (
-            self.ran.log.policy,
-            {},
-        ):
-            notes = (
-                *notes,
-                f"{self.base.log.policy} is compared with itself: its gains say nothing; name a --baseline",
-            )
-        # Run times under different laws are of different work.
-        if self.base is None or self.base.log.law == self.ran.log.law:
-            return notes
-        law = f"its jobs ran under another law ({self.base.log.law}); no gains are told"
-        return (*notes, f"baseline {self.base.log.policy}: {law}")
+        notes = [*said, *self.ran.notes, *dropped, *trust_lines(self.result)]
+        if self.base is not None:
+            ours, base = self.ran.log, self.base.log
+            if base.policy == ours.policy and not self.result["configuration"]["settings"]:
+                notes.append(f"{base.policy} is compared with itself: its gains say nothing; name a --baseline")
+            # Run times under different laws are of different work.
+            if base.law != ours.law:
+                law = f"its jobs ran under another law ({base.law}); no gains are told"
+                notes.append(f"baseline {base.policy}: {law}")
+        return tuple(notes)
 
     def write(self, out: str | PathLike[str]) -> None:
         """Write the job table, CSV or Parquet, and the record beside it, from which `explain` tells."""
-        _write(Path(out), self)
+        path, ran, scenario, result = Path(out), self.ran, self.scenario, self.result
+        # Of pools more is known: reservations, quotas, bins.
+        found, limits = record_of(ran.log, ran.log.policy, result), None
+        if isinstance(scenario.workload, Workload):
+            limits = limit_table(ran.log.policy, scenario.workload)
+            found = pool_record_of(ran.log, scenario.workload, ran.log.policy, result, self.settings, ran.recording)
+        # Answers beyond the room of the record are counted, not kept.
+        left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
+        again = _again(self.experiment, self.request)
+        found |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
+        of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scenario.job_ids, ran.log)
+        write_table(self.jobs, path)
+        write_run_record(path, found, ran.log, ran.recording, ran.replaced, of_jobs, limits)
 
     def write_segments(self) -> None:
         """Write who held what when, where a setting asks for it."""
@@ -155,8 +163,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
     done.write_segments()
     if done.segments:
         console.note(f"segments: {done.segments}")
-    for line in done.notes:
-        console.note(line)
+    console.note(*done.notes)
     table_or_json({**done.result, **made_by()}, request.json_to, figures_table(done.result), console)
 
 
@@ -177,8 +184,7 @@ def simulated(
     segments = _segments(facts, request)
     assumed = experiment.assumptions(rule.kind, rule.needs)
     # Before the run, which may take long: the user may want to stop it.
-    for line in (*(f"assumed: {line}" for line in assumed), *taken):
-        console.note(line)
+    console.note(*(f"assumed: {line}" for line in assumed), *taken)
     ask = Ask(
         policy=rule.name,
         home=home,
@@ -291,19 +297,3 @@ def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
         "allow_overlap": request.allow_overlap,
         "degrade": request.degrade,
     }
-
-
-def _write(out: Path, done: Finished) -> None:
-    ran, scenario, result = done.ran, done.scenario, done.result
-    # Of pools more is known: reservations, quotas, bins.
-    found, limits = record_of(ran.log, ran.log.policy, result), None
-    if isinstance(scenario.workload, Workload):
-        limits = limit_table(ran.log.policy, scenario.workload)
-        found = pool_record_of(ran.log, scenario.workload, ran.log.policy, result, done.settings, ran.recording)
-    # Answers beyond the room of the record are counted, not kept.
-    left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
-    again = _again(done.experiment, done.request)
-    found |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
-    of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scenario.job_ids, ran.log)
-    write_table(done.jobs, out)
-    write_run_record(out, found, ran.log, ran.recording, ran.replaced, of_jobs, limits)

@@ -21,12 +21,11 @@ def command(name: str, item: str, out: Path | None, params_path: Path | None) ->
     Example:
       jobcast stage prepare && jobcast stage featurize && jobcast stage care
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.stages.config import load_params
     from jobcast.pipelines.stages.context import Context
     from jobcast.pipelines.stages.plan import find_stage
 
-    home = find_home()
+    home = options.home_of()
     params = load_params(params_path, home)
     # Found before anything is written: a wrong name leaves no folder.
     stage, root = find_stage(name, item), out or home / "data"

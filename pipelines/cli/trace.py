@@ -15,6 +15,8 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import counted, shown_zone
+from jobcast.traces.files import keep_others
 
 _secret_seed = click.option(
     "--seed", type=click.IntRange(min=0), help="Of all draws: a secret, for it undoes the names; default: a random one."
@@ -27,7 +29,18 @@ _quotas = options.several(
 )
 
 
-@click.command(name="enrich")
+@click.group(name="trace")
+def command() -> None:
+    """Generate, fetch, convert, enrich, describe and share job traces, and make speedup tables for elastic jobs.
+
+    \b
+    Example:
+      jobcast trace generate campus --out jobs.parquet --pools-out pools.csv
+      jobcast trace describe jobs.parquet --html jobs.html
+    """
+
+
+@command.command(name="enrich")
 @click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--facts", required=True, metavar="A,B,...", help="What to supply, see below.")
 @click.option("--out", required=True, type=options.FILE, help="Folder for the jobs and their tables.")
@@ -65,11 +78,9 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
       jobcast trace enrich jobs.parquet --facts speedups,training,goodput,tasks,epochs,limits --out enriched
       jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
     """
-    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.enrich.columns import parse_enrich, parse_facts
     from jobcast.traces.enrich.enrichment import OURS, enrich, write_enriched
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
-    from jobcast.traces.files import keep_others
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()
@@ -80,11 +91,11 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
     made = enrich(trace, asked, config, seed)
     write_enriched(made, out)
     console.note(f"{out / JOBS}: {counted(len(made.trace), 'job')}; what was assumed: {out / ASSUMPTIONS}")
-    for line in (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
-        console.note(f"  {line}")
+    said = (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions))
+    console.note(*(f"  {line}" for line in said))
 
 
-@click.command(name="speedups")
+@command.command(name="speedups")
 @click.argument("step_times", metavar="STEP_TIMES", type=options.FILE)
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @click.option(
@@ -125,17 +136,6 @@ def speedups(step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str |
     options.table_or_json(result, json_to, speedups_text(result), console)
 
 
-@click.group(name="trace")
-def command() -> None:
-    """Generate, fetch, convert, enrich, describe and share job traces, and make speedup tables for elastic jobs.
-
-    \b
-    Example:
-      jobcast trace generate campus --out jobs.parquet --pools-out pools.csv
-      jobcast trace describe jobs.parquet --html jobs.html
-    """
-
-
 @command.command(name="generate")
 @click.argument("kind")
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
@@ -171,7 +171,6 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
       jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
-    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces import generators
     from jobcast.traces.cluster_file import write_cluster
     from jobcast.traces.learning_curves import write_job_curves
@@ -202,8 +201,7 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
         write(value, path)
     console = options.console_of()
     console.note(f"{out}: {counted(len(trace), 'job')} of {counted(len(trace.pools), 'pool')}")
-    for note in trace.notes:
-        console.note(f"  {note}")
+    console.note(*(f"  {note}" for note in trace.notes))
 
 
 @command.command(name="convert")
@@ -254,8 +252,7 @@ def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_
     console = options.console_of()
     read_as = f", read as {read_format}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
-    for line in (*trace.notes, *options.dropped_lines(trace.dropped)):
-        console.note(f"  {line}")
+    console.note(*(f"  {line}" for line in (*trace.notes, *options.dropped_lines(trace.dropped))))
     if quotas_from:
         console.note(f"{pools_out}: {quotas_from}")
 
@@ -274,12 +271,10 @@ def export_live(out: Path) -> None:
     """
     from jobcast.live.event_log import EventLog
     from jobcast.live.recorded_jobs import ClusterRecord, exported, in_order
-    from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.table_files import write_plain
 
     options.check_places(None, (), {"--out": out})
-    log = EventLog(find_home())
+    log = EventLog(options.home_of())
     frame = exported(ClusterRecord().take(in_order(event for _, event in log.since(0))))
     write_plain(frame, out)
     options.console_of().note(f"{out}: {counted(len(frame), 'job')} of {log.file}")
@@ -299,7 +294,6 @@ def describe_trace(path: Path, pools_path: Path | None, html: Path | None, json_
     Example:
       jobcast trace describe jobs.parquet --pools pools.csv --html jobs.html --timezone Europe/Berlin
     """
-    from jobcast.pipelines.report.formatting import shown_zone
     from jobcast.pipelines.report.trace_page import description_table, write_description
     from jobcast.traces.describe import describe
     from jobcast.traces.pools import read_pools
@@ -345,7 +339,7 @@ def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
     console.result(fetched(name, origin, out, console))
 
 
-@click.command(name="anonymise")
+@command.command(name="anonymise")
 @click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @_quotas
@@ -381,11 +375,11 @@ def anonymise(path: Path, json_to: str | None, **asked: Any) -> None:
         (path, asked["pools"]),
         {"--out": asked["out"], "--pools-out": asked["pools_out"], "--key": asked["key"]},
     )
-    result, text = export(path, console=options.console_of(), **asked)
+    result, text = export(path, asked, options.console_of())
     options.table_or_json(result, json_to, text, options.console_of())
 
 
-@click.command(name="twin")
+@command.command(name="twin")
 @click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @_quotas
@@ -403,11 +397,5 @@ def twin(path: Path, json_to: str | None, **asked: Any) -> None:
     from jobcast.pipelines.cli.sharing_requests import twin
 
     options.check_places(json_to, (path, asked["pools"]), {"--out": asked["out"], "--pools-out": asked["pools_out"]})
-    result, text = twin(path, console=options.console_of(), **asked)
+    result, text = twin(path, asked, options.console_of())
     options.table_or_json(result, json_to, text, options.console_of())
-
-
-command.add_command(anonymise)
-command.add_command(twin)
-command.add_command(enrich_trace)
-command.add_command(speedups)

@@ -6,7 +6,7 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.cli.predictor_options import life_asked, tell, training
+from jobcast.pipelines.cli.predictor_options import life_asked, tell
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.retraining import Schedule
@@ -133,8 +133,12 @@ def command(
     if schedule is not None and not life.walks:
         raise ConfigError(f"--retrain: {predictor} does not walk through a trace; leave it out")
     one = life.asked(PREDICTORS[predictor], asked)
-    # Only what writes to the store waits for it.
-    with training(ctx, life.files(asked)) as (home, step):
+    console, home = options.console_of(), asked.home
+    inputs, store = (asked.path, *life.files(asked)), {"the store": home / "mlruns"}
+    # Before the store is swept, which may wait for others.
+    options.check_places(asked["json_to"], inputs, folders=store)
+    options.tidy_home(console)
+    with console.progress(f"train {predictor}") as step:
         known = life.known("train", asked)
         if schedule is None:
             result = train_version(one, known, home=home, progress=step)

@@ -11,6 +11,8 @@ from jobcast.domain.clock import HOUR_S, WEEK_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, number, percent
+from jobcast.pipelines.report.layout import aligned
 
 
 @click.command(name="worth", cls=options.PolicyCommand)
@@ -38,7 +40,6 @@ def command(
       jobcast worth --trace jobs.parquet --pools pools.csv --from 2024-02-05
       jobcast worth --trace jobs.parquet --pools pools.csv --from 2024-02-05 --policies sia --price 0.80
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest import Baselines
     from jobcast.pipelines.experiments.worth import parts_of, specs_of, values_of, worth
@@ -50,7 +51,7 @@ def command(
     if not wanted:
         raise ConfigError("--policies: nothing named; write --policies sia,sia_risk")
     specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
-    console, trace, home = options.console_of(), read_trace(trace_path), find_home()
+    console, trace, home = options.console_of(), read_trace(trace_path), options.home_of()
     found, notes = dict[str, Any](), dict[str, None]()
     # Window and cluster are the same for all policies, and so is what each is compared with.
     shared: Baselines = {}
@@ -75,8 +76,7 @@ def command(
         "cluster_eur_week": week_eur,
         "inputs": {"trace": asdict(trace.source)},
     }
-    for note in notes:
-        console.note(note)
+    console.note(*notes)
     tables = [_told(name, one, price) for name, one in found.items()]
     if week_eur is not None:
         tables.append(_whole(gpus, week_eur))
@@ -84,8 +84,6 @@ def command(
 
 
 def _whole(gpus: int, week_eur: float) -> str:
-    from jobcast.pipelines.report.formatting import counted, number
-
     return (
         f"EUR are of GPU-hours that jobs wait for, which nobody pays: they may exceed what the cluster costs, "
         f"{counted(gpus, 'GPU')} all week for {number(week_eur)} EUR"
@@ -93,9 +91,6 @@ def _whole(gpus: int, week_eur: float) -> str:
 
 
 def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
-    from jobcast.pipelines.report.formatting import UNKNOWN, number, percent
-    from jobcast.pipelines.report.layout import aligned
-
     def amounts(value: float) -> list[str]:
         return [number(value), *([] if price is None else [number(value * price)])]
 
@@ -123,8 +118,6 @@ def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
 
 
 def _verdict(parts: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
-    from jobcast.pipelines.report.formatting import number, percent
-
     slowed = " / ".join(percent(found[name]["slowed_pct"]) for name in ("none", "now", "exact"))
     lines = [f"slowed: {slowed} of jobs with none, these and exact forecasts"]
     if len(parts) > 1:

@@ -207,7 +207,7 @@ def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[
     if ran.any():
         slowed_from = base[ran] if measured else None
         times = (jct_a[ran], jct_b[ran], submit_s[ran])
-        gains = paired_gains(*times, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=slowed_from).to_dict()
+        gains = paired_gains(*times, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=slowed_from)
         # Told as ratio, low and high; the figure is named by `metric`, so that another may come.
         result |= {
             name: gains.pop(f"speedup{end}") for name, end in (("ratio", ""), ("low", "_low"), ("high", "_high"))

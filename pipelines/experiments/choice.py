@@ -231,7 +231,7 @@ def _gain(row: Replays, other: Replays, windows: Sequence[int]) -> dict[str, flo
         np.concatenate(columns)
         for columns in zip(*((row.jct_s[w], other.jct_s[w], row.submit_s[w]) for w in windows), strict=True)
     )
-    found = paired_gains(ours, theirs, submit_s, seed=SEED).to_dict()
+    found = paired_gains(ours, theirs, submit_s, seed=SEED)
     return {"speedup": found["speedup"], "low": found["speedup_low"], "high": found["speedup_high"]}
 
 

@@ -1,6 +1,7 @@
 """A result with all that made it, in one file: another machine runs it again and compares figure by figure."""
 
 import json
+import math
 import os
 import platform
 import shutil
@@ -86,7 +87,7 @@ def make_bundle(
                 f"{told['path']}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
                 "the command again"
             )
-    traced = _trace_in(words)
+    traced = next(filter(None, _file_names(words, ("--trace",))), None)
     # Facts are found beside the trace, wherever that lies.
     if traced in inputs and assumptions_beside(traced):
         for file in (*facts_beside(traced).values(), Path(traced).with_name(ASSUMPTIONS)):
@@ -206,9 +207,7 @@ def installed() -> dict[str, str]:
 
 
 def _near(a: Any, b: Any) -> bool:
-    if not isinstance(a, float) or not isinstance(b, int | float):
-        return False
-    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    return isinstance(a, float) and isinstance(b, int | float) and math.isclose(a, b, rel_tol=TOLERANCE)
 
 
 def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
@@ -260,15 +259,6 @@ def _may_be_a_file(setting: str) -> bool:
     models = [model for spec in BUILT_IN.values() for model in spec.parts(local=True).values()]
     fields = [model.model_fields[setting] for model in models if setting in model.model_fields]
     return all(values_of(field.annotation, field.metadata).startswith("a file") for field in fields)
-
-
-def _trace_in(words: Sequence[str]) -> str | None:
-    for word, after in zip(words, [*words[1:], ""], strict=True):
-        if word == "--trace":
-            return after
-        if word.startswith("--trace="):
-            return word.partition("=")[2]
-    return None
 
 
 def _input(name: str, number: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from jobcast.pipelines.lifecycle.evaluation import Evaluated
 from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
-from jobcast.pipelines.report.layout import Table
+from jobcast.pipelines.report.layout import Table, markdown_lines
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables, regime_lines
 from jobcast.traces.owners import scratch_room
@@ -138,7 +138,7 @@ def _ablation(figures: Mapping[str, Any]) -> list[str]:
     blocks = [block for sets in figures["horizons"].values() for block in sets.values()]
     groups = list(dict.fromkeys(label for block in blocks for label in block["by_duration_group"]))
     rows = [
-        (f"{horizon} {label}", {**block, **_gains(block), **_by_group(block)})
+        (f"{horizon} {label}", {**block, **_gains(block)})
         for horizon, sets in figures["horizons"].items()
         for label, block in sets.items()
     ]
@@ -151,14 +151,12 @@ def _ablation(figures: Mapping[str, Any]) -> list[str]:
     return [*_table("trained anew on", columns, rows), *closed]
 
 
-def _gains(block: Block) -> dict[str, str]:
+def _gains(block: Block) -> dict[str, Any]:
+    """The gain, where there is one, and the figure of each group of pools."""
+    groups = {label: figures["pr_auc"] for label, figures in block["by_duration_group"].items()}
     if "pr_auc_gain" not in block:
-        return {}
-    return {"pr_auc_gain": _signed(block["pr_auc_gain"]), GAIN: _ends(block["pr_auc_gain_interval"])}
-
-
-def _by_group(block: Block) -> dict[str, Any]:
-    return {label: figures["pr_auc"] for label, figures in block["by_duration_group"].items()}
+        return groups
+    return {"pr_auc_gain": _signed(block["pr_auc_gain"]), GAIN: _ends(block["pr_auc_gain_interval"]), **groups}
 
 
 def _tags(figures: Mapping[str, Block]) -> list[str]:
@@ -275,13 +273,8 @@ def to_markdown(table: Table) -> str:
     | :-- | --: |
     | a\\|b | 1,000 |
     """
-    sides = [":--" if column < table.words else "--:" for column in range(len(table.head))]
-    lines = [_bar(table.head), _bar(sides), *(_bar(row) for row in table.rows)]
-    return "\n\n".join(filter(None, (f"## {table.caption}", "\n".join(lines), table.note)))
-
-
-def _bar(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+    lines = "\n".join(markdown_lines(table.head, table.rows, table.words)).rstrip("\n")
+    return "\n\n".join(filter(None, (f"## {table.caption}", lines, table.note)))
 
 
 def _file_name(caption: str, predictor: str) -> str:

@@ -105,7 +105,7 @@ def evidence(results: Sequence[CellResult], cells: Sequence[Cell], draws: int) -
     """What the trio's forecasts did to the jobs of all windows, compared with lending nothing, one by one.
 
     `speedup`, `slowed_pct` (the share of jobs that end later) and `mean_jct_change_s` with their intervals; see
-    `gains.Gains`.
+    `gains.paired_gains`.
     """
     # A cell may have been asked for by the backtest under another label.
     found = {cell: next(one for one in results if one.cell.identity == cell.identity) for cell in cells}
@@ -120,7 +120,7 @@ def paired(windows: Sequence[tuple[RunLog, RunLog, Bools]], draws: int) -> dict[
     submit_s = np.concatenate([log.told_submit_s[counted] for log, _, counted in windows])
     gains = paired_gains(ours, theirs, submit_s, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=theirs)
     # Against lending nothing, the change is the share itself.
-    return {key.replace("slowed_change_pct", "slowed_pct"): value for key, value in gains.to_dict().items()}
+    return {key.replace("slowed_change_pct", "slowed_pct"): value for key, value in gains.items()}
 
 
 def why_not(gains: Mapping[str, Any], slowed_pct: float, speedup: float) -> list[str]:

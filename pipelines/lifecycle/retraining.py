@@ -23,7 +23,7 @@ from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.model_files import drawn_card
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.recipes import recipe_of
-from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings, card_of
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings, card_of
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.console import Step, part_of
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
@@ -188,20 +188,15 @@ def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVers
     trained = recipe(data, algorithm, walk.settings, step)
     # The key goes with the version: a repeated walk knows it by that, without training.
     trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
-    with saved(trained.predictor) as folder:
-        version, made = _registered(walk, folder, trained, data)
-        return version, data.pools, made
-
-
-def _registered(walk: Walk, folder: Path, trained: Trained, data: TrainingData) -> tuple[ModelVersion, bool]:
-    """The version with exactly these files, registered unless there is one; whether it was now."""
     registry = open_registry(walk.home)
-    # The same training gives the same bytes: a walk that was cut off here had registered them.
-    found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
-    if found is not None:
-        return found, False
-    with drawn_card(card_of(trained, data, walk.settings), trained.curves, trained.tables) as card:
-        return registry.register_once(folder, card)
+    with saved(trained.predictor) as folder:
+        # The same training gives the same bytes: a walk that was cut off here had registered them.
+        found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
+        if found is not None:
+            return found, data.pools, False
+        with drawn_card(card_of(trained, data, walk.settings), trained.curves, trained.tables) as card:
+            version, made = registry.register_once(folder, card)
+        return version, data.pools, made
 
 
 def _key(walk: Walk, stretch: Stretch) -> str:

@@ -71,7 +71,7 @@ def advice(choice: Choice, versions: Mapping[str, int] | None = None, where: str
     return Advice(
         _lead(choice, taken),
         _tiles(choice, taken, versions or {}),
-        [one for one in (*_reason(choice, taken, known), _payers(choice, taken), _bolder(choice, taken, known)) if one],
+        [one for one in (_reason(choice, taken, known), _payers(choice, taken), _bolder(choice, taken, known)) if one],
         _command(taken, where),
         Drawing(gain_against_risk([_point(one, taken, now, choice, where) for one in known]), READING),
     )
@@ -125,7 +125,7 @@ def _tiles(choice: Choice, taken: Mapping[str, Any], versions: Mapping[str, int]
     return [(name, value) for name, value in tiles if value != UNKNOWN]
 
 
-def _reason(choice: Choice, taken: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> list[str]:
+def _reason(choice: Choice, taken: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
     limit, now = f"{choice['slowed_pct']:g} %", choice["now"]
     of = f"Of {counted(len(known), 'way')} to schedule, replayed on the same {counted(taken['jobs'], 'job')},"
     others = [one for one in known if _kind(one, choice) == ALLOWED and one is not taken]
@@ -134,21 +134,19 @@ def _reason(choice: Choice, taken: Mapping[str, Any], known: Sequence[Mapping[st
         alone = f"only this one can be had, slows at most {limit} of them and is faster beyond doubt"
         low = taken["low"]
         sure = "" if low is None else f": above {number(low, 4)} times as fast in 97.5 of 100 draws of days"
-        return [f"Why this one: {of} {able if others else alone}{sure}."]
+        return f"Why this one: {of} {able if others else alone}{sure}."
     best = max(others, key=lambda one: (one["saved_h_week"] >= 0.0, one["speedup"] or 0.0), default=None)
     if best is None:
-        return [f"Why: {of} none but {now} can be had and slows at most {limit} of them."]
+        return f"Why: {of} none but {now} can be had and slows at most {limit} of them."
     if best["saved_h_week"] < 0.0:
         longer = number(-best["saved_h_week"])
-        return [
-            f"Why: {of} {in_words(best)} slows few as well, but people would wait {longer} hours a week more in all."
-        ]
+        return f"Why: {of} {in_words(best)} slows few as well, but people would wait {longer} hours a week more in all."
     interval = f" (95 % interval {between(best['low'], best['high'])})" if best["low"] else ""
     chance = "an interval that reaches 1 may be chance" if best["low"] else "too few days for an interval"
-    return [
+    return (
         f"Why: {of} the best that slows few is {in_words(best)}, {number(best['speedup'])} times as fast"
         f"{interval}: {chance}."
-    ]
+    )
 
 
 def _payers(choice: Choice, taken: Mapping[str, Any]) -> str:
@@ -210,9 +208,8 @@ def candidates_table(choice: Choice) -> Table:
     )  # fmt: skip
     rows = []
     for one in sorted(choice["candidates"], key=lambda one: -(one.get("saved_h_week") or 0.0)):
-        marks = ["recommended"] * (one["label"] == choice["choice"]["label"]) + ["now"] * (
-            one["label"] == choice["now"]
-        )
+        held = {"recommended": choice["choice"]["label"], "now": choice["now"]}
+        marks = [mark for mark, label in held.items() if label == one["label"]]
         rows.append((
             one["label"],
             ", ".join(marks) or one["why"],

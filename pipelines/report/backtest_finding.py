@@ -233,8 +233,9 @@ def _faster(lead: Summary, others: Sequence[Summary]) -> list[str]:
     able = [one for one in others if _to_be_had(one) and one.policy != lead.policy]
     known = [(one.get("mean_jct_s"), one) for one in able]
     faster = sorted(((jct, one) for jct, one in known if jct and ours and jct < ours), key=lambda value: value[0])
-    return [f"{named(one)} ends jobs after {duration(jct)} on average{_price(one, lead)}." for jct, one in faster][
-        :MOST_FASTER
+    return [
+        f"{named(one)} ends jobs after {duration(jct)} on average{_price(one, lead)}."
+        for jct, one in faster[:MOST_FASTER]
     ]
 
 

@@ -277,11 +277,7 @@ def _glossary(rows: Sequence[Summary]) -> list[tuple[str, str]]:
     laws = {one.law for one in rows}
     return [
         ("JCT", "job completion time, from submission to end"),
-        *(
-            [("law", "how a job progresses under a policy; it is compared within its law alone")]
-            if len(laws) > 1
-            else []
-        ),
+        *[("law", "how a job progresses under a policy; it is compared within its law alone")] * (len(laws) > 1),
         (
             "speedup",
             "JCT under the baseline divided by JCT; 2 means half the time. Means are geometric, since a few tiny jobs "

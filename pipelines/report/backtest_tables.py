@@ -277,12 +277,15 @@ def matrix_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -
             cells.setdefault(one.policy, {})[one.forecasts] = _with_interval(gain)
     # One source alone is a row of the main table.
     several = {policy: described for policy, described in cells.items() if len(described) > 1}
-    if not several:
-        return None
-    sources = list(dict.fromkeys(source for described in several.values() for source in described))
-    lines = [(policy, *(described.get(source, UNKNOWN) for source in sources)) for policy, described in several.items()]
     note = "Times as fast as the baseline of the policy's law, geometric mean, with 95 % interval."
-    return Table("Versions and sources by policy", ("policy", *sources), lines, note=note)
+    return _by_policy("Versions and sources by policy", several, note) if several else None
+
+
+def _by_policy(caption: str, cells: Mapping[str, Mapping[str, str]], note: str) -> Table:
+    """A row a policy, a column for whatever any of them is told by."""
+    names = list(dict.fromkeys(name for described in cells.values() for name in described))
+    lines = [(policy, *(described.get(name, UNKNOWN) for name in names)) for policy, described in cells.items()]
+    return Table(caption, ("policy", *names), lines, note=note)
 
 
 def _with_interval(gain: Mapping[str, Any]) -> str:
@@ -299,12 +302,9 @@ def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]])
         if policies[a] == policies[b] and gain["ratio"]:
             pair = f"{rows[a].forecasts or 'plain'} over {rows[b].forecasts or 'plain'}"
             cells.setdefault(policies[a], {})[pair] = _with_interval(gain)
-    pairs = list(dict.fromkeys(pair for described in cells.values() for pair in described))
-    if len(cells) < 2:
-        return None  # of one policy the list of gains tells more
-    lines = [(policy, *(described.get(pair, UNKNOWN) for pair in pairs)) for policy, described in cells.items()]
     note = "Times as fast, geometric mean, with 95 % interval: one that holds 1 tells nothing apart."
-    return Table("What versions and sources are worth, by policy", ("policy", *pairs), lines, note=note)
+    # Of one policy the list of gains tells more.
+    return _by_policy("What versions and sources are worth, by policy", cells, note) if len(cells) > 1 else None
 
 
 def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:

@@ -46,10 +46,10 @@ class Console:
 
     quiet: bool = False
 
-    def note(self, text: str) -> None:
-        """One line on stderr."""
-        if not self.quiet:
-            print(printable(text), file=sys.stderr, flush=True)
+    def note(self, *lines: str) -> None:
+        """Lines on stderr."""
+        for line in () if self.quiet else lines:
+            print(printable(line), file=sys.stderr, flush=True)
 
     def result(self, text: str) -> None:
         """A result on stdout, whatever `quiet` says of the rest."""
@@ -74,9 +74,9 @@ class Kept(Console):
     quiet: bool = True
     lines: list[str] = field(default_factory=list)
 
-    def note(self, text: str) -> None:
-        """Keep a line."""
-        self.lines.append(text)
+    def note(self, *lines: str) -> None:
+        """Keep lines."""
+        self.lines.extend(lines)
 
 
 def _bar(label: str) -> Iterator[Step]:

@@ -56,10 +56,9 @@ def moment(seconds: float | None) -> str:
     ...     moment(86400.0)
     '1970-01-02 01:00'
     """
-    known = seconds is not None and math.isfinite(seconds)
-    return (
-        f"{datetime.fromtimestamp(seconds, shown_zone()):%Y-%m-%d %H:%M}" if known and seconds is not None else UNKNOWN
-    )
+    if seconds is None or not math.isfinite(seconds):
+        return UNKNOWN
+    return f"{datetime.fromtimestamp(seconds, shown_zone()):%Y-%m-%d %H:%M}"
 
 
 def instant(seconds: float | None) -> str:

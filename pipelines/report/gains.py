@@ -1,7 +1,7 @@
 """What one configuration is worth against another on the same jobs, with intervals that draw whole days."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,54 +16,13 @@ CONFIDENCE = 0.95
 DAYS_A_WEEK = 7.0
 LEAST_DAYS = 2
 """With a single day there is nothing to resample."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate and the bounds of its confidence interval; NaN bounds where too few days were seen."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Gains:
-    """Configuration a against configuration b on the same jobs.
-
-    Attributes
-    ----------
-    jobs, days : how much was seen; a day counts when a job was submitted on it
-    draws, confidence : of the bootstrap
-    speedup : geometric mean over jobs of JCT under b / JCT under a; above 1 = a finishes jobs sooner
-    mean_jct_change_s : mean JCT under a minus mean JCT under b, seconds; below 0 = a finishes jobs sooner
-    slowed_change_pct : percentage points of jobs slowed against the baseline, a minus b; None without a baseline
-    """
-
-    jobs: int
-    days: int
-    draws: int
-    confidence: float
-    speedup: Interval
-    mean_jct_change_s: Interval
-    slowed_change_pct: Interval | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Flat and JSON-ready: `speedup`, `speedup_low`, `speedup_high`, ...; what is unknown is None.
-
-        >>> gains = paired_gains([1.0, 2.0], [2.0, 4.0], [0.0, 86400.0], seed=0)
-        >>> gains.to_dict()["speedup"], gains.to_dict()["slowed_change_pct"]
-        (2.0, None)
-        """
-        flat: dict[str, Any] = {}
-        for name, figure in asdict(self).items():
-            if name in ("jobs", "days", "draws", "confidence"):
-                flat[name] = figure
-                continue
-            for key, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
-                known = figure is not None and math.isfinite(figure[key])
-                flat[f"{name}{suffix}"] = figure[key] if known else None
-        return flat
+RULES: Mapping[str, Callable[[float], float]] = {
+    # Quantiles of logarithms are logarithms of quantiles: exp keeps the order.
+    "speedup": math.exp,
+    "mean_jct_change_s": lambda seconds: seconds,
+    "slowed_change_pct": lambda share: 100 * share,
+}
+"""What is compared, and how it comes from its mean over jobs."""
 
 
 def paired_gains(
@@ -76,7 +35,7 @@ def paired_gains(
     confidence: float = CONFIDENCE,
     jct_baseline: ArrayLike | None = None,
     block_days: int = 1,
-) -> Gains:
+) -> dict[str, Any]:
     """Compare two configurations job by job; intervals by a moving-blocks bootstrap over days of submission.
 
     Jobs of a day share its queues, so that days, not jobs, are drawn: runs of `block_days` consecutive days with
@@ -89,10 +48,23 @@ def paired_gains(
     jct_baseline : (n_jobs,) completion times that "slowed" is measured against
     block_days : length of a block; longer where congestion lasts for days
 
+    Returns
+    -------
+    `jobs`, `days` (how much was seen; a day counts when a job was submitted on it), `draws`, `confidence`, and with
+    their bounds (`speedup_low`, `speedup_high`), None where too few days were seen: `speedup`, geometric mean over jobs
+    of JCT under b / JCT under a; `mean_jct_change_s`, of a less b; `slowed_change_pct`, percentage points of jobs
+    slowed against the baseline, a less b, None without one.
+
     Raises
     ------
     ValueError
         The arrays do not fit each other, are empty, or hold a completion time that is not finite and positive.
+
+    Examples
+    --------
+    >>> gains = paired_gains([1.0, 2.0], [2.0, 4.0], [0.0, 86400.0], seed=0)
+    >>> gains["speedup"], gains["slowed_change_pct"]
+    (2.0, None)
     """
     a, b = _times("jct_a", jct_a), _times("jct_b", jct_b)
     # Days without jobs do not count: only days that were seen can be drawn.
@@ -107,18 +79,15 @@ def paired_gains(
     sums = np.column_stack([np.bincount(days, column) for column in columns])
     drawn = _weights(len(sums), draws, block_days, np.random.default_rng(seed)) @ sums
     seen, means = sums.sum(axis=0), drawn[:, 1:] / drawn[:, :1]
-    level = confidence if len(sums) >= LEAST_DAYS else math.nan
-    figures = [_interval(seen[i + 1] / seen[0], means[:, i], level) for i in range(means.shape[1])]
-    return Gains(
-        jobs=len(a),
-        days=len(sums),
-        draws=draws,
-        confidence=confidence,
-        # Quantiles of logarithms are logarithms of quantiles: exp keeps the order.
-        speedup=_mapped(figures[0], math.exp),
-        mean_jct_change_s=figures[1],
-        slowed_change_pct=_mapped(figures[2], lambda share: 100 * share) if jct_baseline is not None else None,
-    )
+    told: dict[str, Any] = {"jobs": len(a), "days": len(sums), "draws": draws, "confidence": confidence}
+    told |= {f"{name}{end}": None for name in RULES for end in ("", "_low", "_high")}
+    # What is slowed has a column where there is a baseline.
+    for (name, rule), whole, by_draw in zip(RULES.items(), seen[1:] / seen[0], means.T, strict=False):
+        told[name] = rule(float(whole))
+        if len(sums) >= LEAST_DAYS:
+            ends = np.quantile(by_draw, ((1 - confidence) / 2, (1 + confidence) / 2))
+            told[f"{name}_low"], told[f"{name}_high"] = (rule(float(end)) for end in ends)
+    return told
 
 
 def saved_hours(jct_s: Floats, base_s: Floats, gpus: NDArray[Any], days: float) -> dict[str, float | None]:
@@ -169,14 +138,3 @@ def _weights(days: int, draws: int, block_days: int, rng: np.random.Generator) -
     # A number for each pair of draw and day: one count over all draws.
     cells = (np.arange(draws)[:, None] * days + drawn).ravel()
     return np.bincount(cells, minlength=draws * days).reshape(draws, days).astype(np.float64)
-
-
-def _interval(value: float, drawn: Floats, confidence: float) -> Interval:
-    if math.isnan(confidence):
-        return Interval(float(value), math.nan, math.nan)
-    low, high = np.quantile(drawn, ((1 - confidence) / 2, (1 + confidence) / 2))
-    return Interval(float(value), float(low), float(high))
-
-
-def _mapped(interval: Interval, rule: Any) -> Interval:
-    return Interval(*(rule(bound) for bound in (interval.value, interval.low, interval.high)))

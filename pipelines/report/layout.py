@@ -118,9 +118,10 @@ def in_terminal(
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
 
 
-def markdown_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """A table, and an empty line after it."""
-    lines = [head, ("---",) * len(head), *rows]
+def markdown_lines(head: Sequence[str], rows: Iterable[Sequence[str]], words: int | None = None) -> list[str]:
+    """A table, and an empty line after it; `words`: columns from the left that hold words, the rest numbers."""
+    sides = [":--" if column < words else "--:" for column in range(len(head))] if words else ["---"] * len(head)
+    lines = ([cell.replace("|", "\\|") for cell in line] for line in (head, sides, *rows))
     return [*(f"| {' | '.join(line)} |" for line in lines), ""]
 
 

@@ -126,17 +126,10 @@ def saved(model: Any) -> Iterator[Path]:
 
 
 def card_of_table(table: Any, model: Any, seed: int, **result: Any) -> ModelCard:
-    """What the registry is told of a predictor that learnt from a table, which has `path`, `sha256` and `rows`."""
-    return ModelCard(
-        name=model.name,
-        seed=seed,
-        trace_name=Path(table.path).stem,
-        trace_sha256=table.sha256,
-        trace_rows=table.rows,
-        train_from_s=model.trained_from_s_,
-        train_until_s=model.trained_until_s_,
-        **result,
-    )
+    """What the registry is told of a predictor that learnt from a table or trace, of `path`, `sha256` and `rows`."""
+    told = {"trace_name": Path(table.path).stem, "trace_sha256": table.sha256, "trace_rows": table.rows, **result}
+    times = {"train_from_s": model.trained_from_s_, "train_until_s": model.trained_until_s_}
+    return ModelCard(name=model.name, seed=seed, **times, **told)
 
 
 def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:

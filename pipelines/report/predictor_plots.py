@@ -108,25 +108,14 @@ def precision_recall(
 
     # Every so manieth point: thousands look the same and make a page heavy.
     thinned = _columns(points[:: -(-len(points) // MOST_POINTS) or 1], "recall", "precision")
-    known = {
-        name: rule
-        for name, rule in (rules or {}).items()
-        if rule.get("precision") is not None and rule.get("recall") is not None
-    }
+    told = {name: (rule.get("recall"), rule.get("precision")) for name, rule in (rules or {}).items()}
+    known = {name: pair for name, pair in told.items() if None not in pair}
     labels = ["predictor", *known]
     # Of all rules, so that one that is unknown here changes no other's colour.
     colours = looks(["predictor", *(rules or {})])
-    marks = (
-        alt.Chart(
-            records(
-                series=list(known),
-                x=[one["recall"] for one in known.values()],
-                y=[one["precision"] for one in known.values()],
-            )
-        )
-        .mark_point(filled=True, size=80, opacity=1)
-        .encode(x="x:Q", y="y:Q", color=colour(labels, colours), tooltip=["series:N", "x:Q", "y:Q"])
-    )
+    data = records(series=list(known), x=[at for at, _ in known.values()], y=[value for _, value in known.values()])
+    marks = alt.Chart(data).mark_point(filled=True, size=80, opacity=1)
+    marks = marks.encode(x="x:Q", y="y:Q", color=colour(labels, colours), tooltip=["series:N", "x:Q", "y:Q"])
     x, y = Axis("recall", "share", low=0.0, high=1.0), Axis("precision", "share", low=0.0, high=1.0)
     return curves(
         f"Precision and recall, {horizon} ahead",

@@ -107,7 +107,9 @@ def finding(description: Mapping[str, Any]) -> Finding:
         f"{number(total['gpu_hours'])} GPU-hours of work."
     )
     rows = [*_idleness(total), *_waits(total), *_people(description), *_clockwork(pools)]
-    return Finding(lead, [*rows, *_bursts(pools), *_spread(pools), *_loop(total)])
+    rows += _over(pools, "burst_share", 1.0, "the largest burst of five minutes asks for more GPUs than the pool has")
+    rows += _over(pools, "duration_spread", LONG_TAIL, "the 99th percentile of durations is over 10 times the median")
+    return Finding(lead, [*rows, *_loop(total)])
 
 
 def clockwork_pools(pools: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -161,18 +163,11 @@ def _people(description: Mapping[str, Any]) -> list[str]:
     return [f"{counted(users['count'], 'user')}; the busiest, {top['name']}, has {part} of the work."]
 
 
-def _bursts(pools: Mapping[str, Any]) -> list[str]:
-    shares = [its["burst_share"] for its in pools.values() if its.get("burst_share") is not None]
-    over = sum(one > 1 for one in shares)
-    text = f"In {over} of {len(shares)} pools the largest burst of five minutes asks for more GPUs than the pool has."
-    return [text] if shares else []
-
-
-def _spread(pools: Mapping[str, Any]) -> list[str]:
-    spreads = [its["duration_spread"] for its in pools.values() if its.get("duration_spread") is not None]
-    over = sum(one > LONG_TAIL for one in spreads)
-    text = f"In {over} of {len(spreads)} pools the 99th percentile of durations is over 10 times the median."
-    return [text] if spreads else []
+def _over(pools: Mapping[str, Any], figure: str, most: float, what: str) -> list[str]:
+    """In how many of the pools that have a figure it is above a bound."""
+    known = [its[figure] for its in pools.values() if its.get(figure) is not None]
+    over = sum(one > most for one in known)
+    return [f"In {over} of {len(known)} pools {what}."] if known else []
 
 
 def _loop(total: Mapping[str, Any]) -> list[str]:
@@ -223,6 +218,7 @@ SHARE_HEAD = ("jobs", "of all jobs", "GPU-hours", "of all work")
 def render_description(description: Mapping[str, Any], plots: Mapping[str, Chart]) -> str:
     """A self-contained HTML page of `traces.describe.Description.to_dict()` and the plots of `trace_plots`."""
     heads, rows = pool_table(description)
+    shares = description.get("shares") or {}
     return render(
         "description.html.j2",
         title=f"The trace {description['name']}",
@@ -234,7 +230,7 @@ def render_description(description: Mapping[str, Any], plots: Mapping[str, Chart
             if (names := [name for name in shown if name in plots])
         ],
         pools_table=Table("Pools", heads, rows, note=f"{NOTE}{_quota_note(description)}"),
-        share_tables=[_share_table(name, its, description["total"]) for name, its in _shares(description).items()],
+        share_tables=[_share_table(name, its, description["total"]) for name, its in shares.items()],
         facts=_facts(description),
         dropped=[f"{number(count)}: {reason}" for reason, count in (description.get("dropped") or {}).items() if count],
         notes=list(description.get("notes") or ()),
@@ -273,10 +269,6 @@ def _tiles(description: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("widest job (GPUs)", gpus(max(map(int, total["widths"])))),
     ]
     return [(name, value) for name, value in tiles if value != UNKNOWN]
-
-
-def _shares(description: Mapping[str, Any]) -> Mapping[str, Any]:
-    return description.get("shares") or {}
 
 
 def _share_table(name: str, its: Mapping[str, Any], total: Mapping[str, Any]) -> Table:

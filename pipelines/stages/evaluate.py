@@ -31,16 +31,16 @@ def work(context: Context, item: str = "") -> None:
     begin, end = split.train_until_s, split.test_until_s
     trace, corpus = context.trace().between(None, end), Corpus.read(context.corpus)
     histories = histories_of(trace, corpus.pools)
-    train = context.params.train
     arrivals, curves = _arrivals(context, trace.between(split.train_from_s, begin), corpus, histories, begin, end)
-    figures: dict[str, Any] = {"will-jobs-arrive": arrivals}
-    for algorithm in train.algorithms("new-load"):
-        model: Any = load_predictor("new-load", model_folder(context.root, "new-load", algorithm))
-        scored = evaluate_loads(model, histories, begin, end, context.params.featurize.step_s)
-        figures.setdefault("new-load", {})[algorithm] = scored
-    for algorithm in train.algorithms("job-duration"):
-        model = load_predictor("job-duration", model_folder(context.root, "job-duration", algorithm))
-        figures.setdefault("job-duration", {})[algorithm] = evaluate_durations(model, trace, begin, end, corpus.pools)
+    loads, durations = _models(context, "new-load"), _models(context, "job-duration")
+    step_s = context.params.featurize.step_s
+    figures: dict[str, Any] = {
+        "will-jobs-arrive": arrivals,
+        "new-load": {name: evaluate_loads(one, histories, begin, end, step_s) for name, one in loads.items()},
+        "job-duration": {
+            name: evaluate_durations(one, trace, begin, end, corpus.pools) for name, one in durations.items()
+        },
+    }
     write_json(context.root / "processed/evaluation.json", {"figures": figures, "curves": curves.to_dict()})
     write_json(context.root / "processed/metrics/evaluate.json", _headlines(figures))
     for name, table in (
@@ -49,7 +49,7 @@ def work(context: Context, item: str = "") -> None:
     ):
         write_text(context.root / f"processed/plots/{name}.csv", pl.DataFrame(table).write_csv())
     context.write_receipt("evaluate", {"input": context.input_hash()})
-    first = figures["will-jobs-arrive"][train.algorithms("will-jobs-arrive")[0]]["horizons"]
+    first = next(iter(arrivals.values()))["horizons"]
     shown = ", ".join(f"{name} F1 {block['f1'] or 0:.2f}" for name, block in first.items())
     context.console.note(f"evaluate: will-jobs-arrive {shown}")
 
@@ -68,10 +68,7 @@ def _arrivals(
     mean_min = mean_durations_min(training)
     rules = {PAPER_RECIPE: PaperRecipe(seed=train.will_jobs_arrive.seed).fit(corpus, begin).predict_proba(later.X)}
     rules[EWMA] = of_rows(ewma_arrivals, later, histories)
-    models: dict[str, Any] = {
-        algorithm: load_predictor("will-jobs-arrive", model_folder(context.root, "will-jobs-arrive", algorithm))
-        for algorithm in train.algorithms("will-jobs-arrive")
-    }
+    models = _models(context, "will-jobs-arrive")
     figures = {
         algorithm: evaluate_arrivals(model, later, begin, end, mean_min=mean_min, rules=rules)
         for algorithm, model in models.items()
@@ -85,6 +82,12 @@ def _arrivals(
     figures[algorithm]["ablation"] = ablation
     curves = by_kind(arrival_curves(model, later, begin, end), model.feature_importances)
     return figures, replace(curves, ablation=ablation["horizons"])
+
+
+def _models(context: Context, predictor: str) -> dict[str, Any]:
+    """The trained models by algorithm, that in use first."""
+    algorithms = context.params.train.algorithms(predictor)
+    return {name: load_predictor(predictor, model_folder(context.root, predictor, name)) for name in algorithms}
 
 
 def _headlines(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:

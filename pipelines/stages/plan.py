@@ -15,8 +15,10 @@ from jobcast.pipelines.experiments.executors import meanwhile
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.experiments.simulation import warmup_end
+from jobcast.pipelines.lifecycle.gate import outcome
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.recipes import recipe_of
+from jobcast.pipelines.report.backtest_page import summary_table
 from jobcast.pipelines.report.console import Console, Kept
 from jobcast.pipelines.report.files import check_outputs, read_json
 from jobcast.pipelines.stages import (
@@ -102,7 +104,8 @@ def run(context: Context) -> None:
     began = time.perf_counter()
     todo = {name: [step for step in steps() if step[0].name in names] for name, names in PARTS.items()}
     # The report is one more step; what runs beside is not counted.
-    heads = _heads(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
+    count = len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1
+    heads = (f"[{number}/{count}]" for number in range(1, count + 1))
     _work(context, todo["shared"], heads)
     able = [(stage, item) for stage, item in todo["learned"] if not stage.lacks(context.params, item)]
     much = any(context.params.learned(name).algorithms for name in (*LEARNED, *SCHEDULERS))
@@ -132,11 +135,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 its own while the trio is trained; what was trained is scored in one while it is replayed."""
 
 
-def _heads(count: int) -> Iterator[str]:
-    """What stands before the name of each step of the main job."""
-    yield from (f"[{number}/{count}]" for number in range(1, count + 1))
-
-
 def _work(context: Context, todo: Sequence[tuple[Stage, str]], heads: Iterator[str]) -> None:
     for stage, item in todo:
         context.console.note(f"{next(heads)} {stage.name} {item}".rstrip())
@@ -150,8 +148,7 @@ def _beside(context: Context, todo: Sequence[tuple[Stage, str]]) -> Iterator[Non
     context.console.note(f"beside, in a process of its own: {names}")
     with meanwhile(partial(_noted, context, todo)) as notes:
         yield
-    for line in notes():
-        context.console.note(line)
+    context.console.note(*notes())
 
 
 def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
@@ -164,9 +161,6 @@ def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
 
 
 def _show_results(context: Context) -> None:
-    from jobcast.pipelines.lifecycle.gate import outcome
-    from jobcast.pipelines.report.backtest_page import summary_table
-
     result = read_json(context.root / "processed/backtest/results.json")
     promotion = read_json(context.root / "processed/receipts/promote.json")
     lines = [summary_table(result), "", "registered model versions"]
@@ -203,8 +197,7 @@ def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
         return
     prepared = prepare_trace(params.prepare)
     _check_fit(params, prepared)
-    for note in prepared.trace.notes:
-        console.note(f"{prepared.trace.source.path}: {note}")
+    console.note(*(f"{prepared.trace.source.path}: {note}" for note in prepared.trace.notes))
 
 
 def _check_names(params: Params) -> None:

@@ -65,15 +65,9 @@ def report_run(root: Path, receipts: Receipts) -> Path:
         result,
         title=f"What forecasts are worth on {name}",
         trace={
-            "name": name,
-            "sha256": split["source"]["sha256"],
-            "rows": split["source"]["rows"],
-            "jobs": split["jobs"],
-            "from": split["train_from_s"],
-            "until": split["test_until_s"],
-            "pools_origin": split["pools_origin"],
-            "notes": split["notes"],
-            "dropped": split["dropped"],
+            **split["source"],
+            **{key: split[key] for key in ("name", "jobs", "pools_origin", "notes", "dropped")},
+            **{"from": split["train_from_s"], "until": split["test_until_s"]},
         },
         split=split,
         pools=[{"name": pool.name, "gpus": pool.quota} for pool in pools],
@@ -128,13 +122,9 @@ def _input(folder: Path, figures: Mapping[str, Any], **parts: Any) -> ReportInpu
     # One seed a label: points of several draws would lie over one another.
     first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
-        rows=figures["rows"],
+        **{name: figures[name] for name in ("rows", "baselines", "gains", "skipped", "assumptions")},
         jobs=_columns(jobs.filter(first & pl.col("counted"))),
-        baseline_label=figures["baseline"],
-        baselines=figures["baselines"],
-        gains=figures["gains"],
-        skipped=figures["skipped"],
-        assumptions=figures["assumptions"],
+        baseline_label=now,
         choice=choose(contenders, now, MOST_SLOWED_PCT) if able else None,
         utilisation={
             str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())

@@ -69,8 +69,7 @@ def work(context: Context, item: str) -> None:
     versions = [register_files(context.root, context.home, item, algorithm) for algorithm in algorithms]
     rows = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
     context.write_receipt(f"train-{item}", {"versions": rows, "input": context.input_hash()})
-    for version in versions:
-        context.console.note(f"train: {_told(version)}")
+    context.console.note(*(f"train: {_told(version)}" for version in versions))
 
 
 def _twin(context: Context, item: str) -> Any:

@@ -268,16 +268,17 @@ class _Trainer:
 
     def run(self) -> TrainedScheduler:
         """From the first step, or from the last checkpoint on, to the end."""
-        learner, standing = self._started()
+        learner = self._learner()
+        standing = resume(self._folder, self._asked(), learner) or self._begin(learner)
         while standing.iteration < self._settings.iterations:
             self._iterate(learner, standing)
         return self._finish(standing)
 
-    def _started(self) -> tuple[Any, Standing]:
+    def _learner(self) -> Any:
+        """One that has learnt nothing yet."""
         # Made again after an interrupt: they take seconds, and columns are blanked by them.
-        shown = [self._shown(number) for number in range(max(self._settings.shown, 2))]
-        learner = Learner(FEATURES, blank=self._blank(shown), seed=self._seed)
-        return learner, resume(self._folder, self._asked(), learner) or self._begin(learner, shown)
+        self._runs = [self._shown(number) for number in range(max(self._settings.shown, 2))]
+        return Learner(FEATURES, blank=self._blank(self._runs), seed=self._seed)
 
     def _asked(self) -> dict[str, Any]:
         jobs = self._workload.jobs
@@ -305,21 +306,21 @@ class _Trainer:
         named = {JOB_FEATURES.index(name) for name in self._kind.blank}
         return tuple(sorted(named | set(np.flatnonzero(~used).tolist())))
 
-    def _begin(self, learner: Learner, shown: list[Rollout]) -> Standing:
+    def _begin(self, learner: Any) -> Standing:
         """Imitation, and the search for weights of the reward where it was asked for."""
-        fits = imitate(learner, shown, self._settings.imitation_steps, self._seed, self._progress)
-        self._note("imitation of MLF-H: " + ", ".join(f"{head} {fit.accuracy:.1%}" for head, fit in fits.items()))
-        start = learner.arrays()
-        standing = Standing(
-            betas=self._kind.betas,
-            imitation={head: fit.accuracy for head, fit in fits.items()},
-            start=_listed(learner),
-            best=_listed(learner),
-        )
+        imitation = self._imitated(learner)
+        start, listed = learner.arrays(), _listed(learner)
+        standing = Standing(betas=self._kind.betas, imitation=imitation, start=listed, best=listed)
         self._tune(learner, standing, start)
         standing.checks.append((0, self._check(start, standing.betas)))
         keep(self._folder, self._asked(), standing, learner)
         return standing
+
+    def _imitated(self, learner: Any) -> dict[str, float]:
+        """Learn MLF-H's picks; how well these are told, by head."""
+        fits = imitate(learner, self._runs, self._settings.imitation_steps, self._seed, self._progress)
+        self._note("imitation of MLF-H: " + ", ".join(f"{head} {fit.accuracy:.1%}" for head, fit in fits.items()))
+        return {head: fit.accuracy for head, fit in fits.items()}
 
     def _tune(self, learner: Any, standing: Standing, start: Mapping[str, Floats]) -> None:
         """Weights of the reward, where they are to be looked for: each tried by a short training from the same start.
@@ -443,17 +444,12 @@ class _Explorations(_Trainer):
     _short: ClassVar[int] = 20
     _columns: ClassVar[Mapping[str, tuple[str, ...]]] = {JOBS: RANK_FEATURES}
 
-    def _started(self) -> tuple[Any, Standing]:
+    def _learner(self) -> Any:
         self._episodes = Episodes(self._learnt, self._settings.episode, self._kind.settings, self._forecast)
-        learner = Explorer(spreads(self._episodes, [self._seed_of("shown", number) for number in range(4)]))
-        standing = resume(self._folder, self._asked(), learner)
-        if standing is None:
-            listed = _listed(learner)
-            standing = Standing(betas=self._kind.betas, start=listed, best=listed)
-            self._tune(learner, standing, learner.arrays())
-            standing.checks.append((0, self._check(learner.arrays(), standing.betas)))
-            keep(self._folder, self._asked(), standing, learner)
-        return learner, standing
+        return Explorer(spreads(self._episodes, [self._seed_of("shown", number) for number in range(4)]))
+
+    def _imitated(self, learner: Any) -> dict[str, float]:
+        return {}  # corrections begin at MLF-H itself
 
     def _policy(self, arrays: Mapping[str, Floats]) -> TaskRule:
         return LearnedPriorities(corrections_of(arrays), self._kind.settings)

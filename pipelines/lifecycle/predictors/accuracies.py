@@ -126,7 +126,6 @@ class Accuracies(TableLife[AccuracyCurve]):
         prefix.
         """
         version, table, prefix = case.version, self.table_of(case.known), case.wishes.prefix
-        assert case.registry is not None
         overlap = refuse_trained(case.registry, version, table, case.allow_overlap)
         figures: Told = self.measured(table, case.wishes)
         # Curves that are flat or over have no error to tell; they are counted, not hidden.
@@ -161,7 +160,6 @@ class Accuracies(TableLife[AccuracyCurve]):
             # At any epoch up to the end, not at the end alone.
             answers["reach_probability"] = forecast.reach_probability(target)
             answers["reach_epoch"] = forecast.reach_epoch(target, MEDIAN)
-        assert case.registry is not None
         return {
             "target": target,
             "curves": [

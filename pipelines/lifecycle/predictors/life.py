@@ -107,7 +107,7 @@ class VersionAndData:
 
     known: Known
     version: ModelVersion
-    registry: Registry | None = None
+    registry: Registry
     wishes: Wishes = field(default_factory=Wishes)
     allow_overlap: bool = False
     progress: Step | None = None

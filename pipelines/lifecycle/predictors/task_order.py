@@ -15,10 +15,11 @@ from jobcast.models.predictor import Known
 from jobcast.models.predictors import ours_for
 from jobcast.models.registry.cards import ModelCard
 from jobcast.models.scheduling.policy import SchedulingPolicy
-from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedScheduler
+from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, TrainedScheduler, train_scheduler
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked, Fitted, Life
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.model_tables import card_of_table
 from jobcast.traces.table import Source
 
 COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
@@ -84,8 +85,6 @@ class TaskOrder(Life[SchedulingPolicy]):
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
         """By policy gradient, from MLF-H on; an interrupted training goes on."""
-        from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, train_scheduler
-
         scenario, asked, seed = known.tables["scenario"], known.tables["asked"], self.settings.seed
         counts: dict[str, Any] = {key: int(text) for key, text in self.settings.given.items() if key in COUNTS}
         # In the store, so that a second command finds it whatever folder it is given in.
@@ -167,15 +166,12 @@ def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -
     if found is not None:
         metrics["against_mlf_h"] = {"mean": dict(found.means), "low": dict(found.lows), "high": dict(found.highs)}
     verdict = "measured to be better than" if policy.better_ else "not measured to be better than"
-    return ModelCard(
-        name=policy.name,
+    return card_of_table(
+        source,
+        policy,
+        training.seed,
         algorithm=policy.algorithm,
-        seed=training.seed,
         trace_name=trace_name,
-        trace_sha256=source.sha256,
-        trace_rows=source.rows,
-        train_from_s=policy.trained_from_s_,
-        train_until_s=policy.trained_until_s_,
         feature_names=policy.columns_["jobs"],
         parameters={
             "iterations": training.iterations,

@@ -59,9 +59,9 @@ class Scoring:
     until_s: float
     pools: tuple[str, ...]
     wishes: Wishes
+    registry: Registry
     train_step_s: float = STEP_S
     progress: Step | None = None
-    registry: Registry | None = None
 
     @property
     def training(self) -> Trace:
@@ -182,10 +182,9 @@ class TraceLife(Life[M]):
         # Later jobs must not even be there.
         known = trace.between(None, end)
         pools = scored_pools(known, version.train_from_s, version.train_until_s)
-        registry = case.registry
         # Twins of an ablation learn on the grid of the version.
-        step_s = STEP_S if registry is None else float(registry.parameters(version).get("step_s", STEP_S))
-        data = Scoring(known, version, begin, end, pools, case.wishes, step_s, case.progress, registry)
+        step_s = float(case.registry.parameters(version).get("step_s", STEP_S))
+        data = Scoring(known, version, begin, end, pools, case.wishes, case.registry, step_s, case.progress)
         data.check(self.ablates)
         figures, curves = self.figures(data)
         left_out = unscored(known.between(begin, end), pools) if self.by_pools else {}

@@ -147,8 +147,6 @@ class Loads(PoolLife[NewLoad]):
 
 def gate_of(model: NewLoad, data: Scoring) -> tuple[WillJobsArrive | None, str | None, str | None]:
     """The champion of arrivals and its name, with which TotalNewLoad is made; or, in words, why there is none."""
-    if data.registry is None:
-        return None, None, "no registry to take a model of arrivals from"
     try:
         version = data.registry.resolve(ours_for(Question.ARRIVALS))
         gate: WillJobsArrive = data.registry.load(version)

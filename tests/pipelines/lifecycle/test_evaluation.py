@@ -146,7 +146,6 @@ def test_no_gate_no_total_and_why(shell, store, run, trace):
         assert "horizons" not in figures["total"]
         return figures["total"]["note"]
 
-    assert why(None) == "no registry to take a model of arrivals from"
     assert "no model 'will-jobs-arrive' in " in why(open_registry(shell.home / "empty"))
     early = why(store, FROM_S - 1.0)
     assert early.startswith("will-jobs-arrive:1, the champion, was trained until 2024-01-05T00:00:00Z, which")

@@ -125,7 +125,7 @@ def sample(count: int = 3000) -> ReportInput:
     submit_s, base_s = jobs["fcfs"]["submit_s"], jobs["fcfs"]["jct_s"]
     gains = []
     for a, b in [*pairs, *((name, "fcfs") for name in names[1:])]:
-        told = paired_gains(jobs[a]["jct_s"], jobs[b]["jct_s"], submit_s, seed=0, jct_baseline=base_s).to_dict()
+        told = paired_gains(jobs[a]["jct_s"], jobs[b]["jct_s"], submit_s, seed=0, jct_baseline=base_s)
         ratio = [told.pop(f"speedup{end}") for end in ("", "_low", "_high")]
         gains.append(gain_like(a, b, *ratio) | told)
     grid = np.linspace(0.01, 1, 600)

@@ -91,7 +91,7 @@ def test_rows_give_the_figures_of_evaluate(registry, trace):
     model, known = registry.load(version), trace.between(None, end)
     sample = Sample(trace=trace, from_s=begin, until_s=end, known_s=end, pools=known.pools)
     rows = judged(version.name).forecasts(model, sample)
-    scoring = Scoring(known, version, begin, end, tuple(known.pools), Wishes(paper_recipe=False, draws=0))
+    scoring = Scoring(known, version, begin, end, tuple(known.pools), Wishes(paper_recipe=False, draws=0), registry)
     predictor = find_predictor(version.name)
     predictor.model_ = model
     theirs = predictor.figures(scoring)[0]["horizons"]
