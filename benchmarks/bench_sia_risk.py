@@ -26,6 +26,7 @@ from jobcast.pipelines.experiments.sources import Ask, Sources
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.look import draw, plain_ticks, styles
 from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
@@ -36,7 +37,6 @@ from jobcast.simulator.metrics import against, figures
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
-from papers.look import draw, plain_ticks, styles
 
 TRAIN_FROM, BEGIN, END = (parse_time(day) for day in ("2017-10-02", "2017-11-06", "2017-11-27"))
 BIG_POOL = "11cb48"

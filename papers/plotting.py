@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jobcast.pipelines.report.look import DASHES, INK, WIDE, Style, draw, styles
 from jobcast.simulator.log import Spans
-from papers.look import DASHES, INK, WIDE, Style, draw, styles
 from papers.results import HOUR_S, Measure, Page
 
 MOST_BARS_LABELLED = 12

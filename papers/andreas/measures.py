@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jobcast.domain.arrays import Floats
+from jobcast.pipelines.report.look import plain_ticks, styles
 from papers.andreas.bench import OURS
-from papers.look import plain_ticks, styles
 from papers.plotting import panels
 from papers.results import HOLDS, HOUR_S, REVERSED, Done, Interval, Measure, Page, grid, interval_of, names_of, number
 

@@ -10,12 +10,12 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.hardware import flat_cluster
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.report.look import WIDE
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, excess_pct
 from jobcast.traces.table import Trace
-from papers.look import WIDE
 from papers.pcs.plotting import style_of
 from papers.plotting import panels
 from papers.results import Claim, Page, claims, grid, number, numbers, result

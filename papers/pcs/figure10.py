@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
-from papers.look import WIDE
+from jobcast.pipelines.report.look import WIDE
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, Sources, Trial, behind, fresh_samples, tried
 from papers.pcs.plotting import TALL_PANEL, style_of
 from papers.pcs.runs import TITLES, Task, automl, percent, run, share

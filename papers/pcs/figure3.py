@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import Candidate, parse_objectives
-from papers.look import INK, WIDE
+from jobcast.pipelines.report.look import INK, WIDE
 from papers.pcs import fronts
 from papers.pcs.fronts import CLUSTERS, NAMES, Sources, fresh_samples, tried
 from papers.pcs.plotting import TALL_PANEL, style_of

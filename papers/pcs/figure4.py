@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 from matplotlib.figure import Figure
 
+from jobcast.pipelines.report.look import WIDE
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.metrics import errors_pct, unfairness_pct
-from papers.look import WIDE
 from papers.pcs.fronts import APPS, NAMES, Sources
 from papers.pcs.plotting import TALL_PANEL, distributions, scatter, style_of
 from papers.pcs.runs import TITLES, Task, automl, by_policy, percents, policies, run

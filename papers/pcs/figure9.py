@@ -13,9 +13,9 @@ from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal
 from jobcast.pipelines.experiments.search.pareto_search import draw_samples, pareto_mask, run_hash, search_front
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw, workload_of
+from jobcast.pipelines.report.look import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from papers.look import PALETTE, WIDE, plain_ticks
 from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, THEMIS, Searching, Sources, search, uncovered
 from papers.pcs.plotting import TALL_PANEL
 from papers.pcs.published import THEIRS, published_configs

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.charts import thin_cdf
-from papers.look import INK, WIDE, Style, legend_beside
+from jobcast.pipelines.report.look import INK, WIDE, Style, legend_beside
 from papers.pcs.runs import TITLES
 from papers.plotting import alike, hatch, save
 from papers.results import Page

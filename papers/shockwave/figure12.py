@@ -13,9 +13,9 @@ from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import work_forecasts
 from jobcast.pipelines.experiments.sources import Ask
+from jobcast.pipelines.report.look import PALETTE
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
-from papers.look import PALETTE
 from papers.plotting import save
 from papers.results import Page, lines, number, result
 from papers.shockwave.runs import NO_HOME, SHOCKWAVE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from papers.look import PALETTE
+from jobcast.pipelines.report.look import PALETTE
 from papers.plotting import panels
 from papers.results import Means, Measure, Page, grid, number, result, run_all
 from papers.shockwave.figure10 import mix

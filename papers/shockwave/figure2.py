@@ -14,12 +14,12 @@ from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT, Fo
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import Declared, round_workload, work_forecasts
 from jobcast.pipelines.experiments.sources import Ask
+from jobcast.pipelines.report.look import WIDE, legend_beside, styles
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import replay
-from papers.look import WIDE, legend_beside, styles
 from papers.plotting import save
 from papers.results import HOUR_S, Page, in_parallel, lines, number
 from papers.shockwave.runs import GREEDY, NO_HOME

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from jobcast.domain.arrays import Floats
 from jobcast.models.goodput import efficiency, noise_scale
 from jobcast.pipelines.experiments.scaling_jobs import Application, application
+from jobcast.pipelines.report.look import PALETTE
 from jobcast.traces.goodput_tables import NoiseCurve
-from papers.look import PALETTE
 from papers.plotting import save
 from papers.results import Page, lines, number, result
 from papers.shockwave.pollux_jobs import tables_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from papers.look import PALETTE
+from jobcast.pipelines.report.look import PALETTE
 from papers.plotting import save
 from papers.results import Page, lines, result
 

@@ -9,9 +9,9 @@ from jobcast.models.evaluation.regimes import compare_rules, knowing
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
 from jobcast.models.regimes.trajectories import POINTS
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
+from jobcast.pipelines.report.look import WIDE, legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace
-from papers.look import WIDE, legend_beside, styles
 from papers.plotting import save
 from papers.results import Page, grid, number, result
 from papers.shockwave.workloads import FOLDER, TACC, WISR

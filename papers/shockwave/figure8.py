@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from jobcast.pipelines.report.look import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
-from papers.look import PALETTE
 from papers.plotting import panels
 from papers.results import Floats, Page, Replayed, result, run_all
 from papers.shockwave import runs

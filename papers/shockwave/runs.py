@@ -13,8 +13,8 @@ from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.report.charts import thin_cdf
+from jobcast.pipelines.report.look import WIDE, legend_beside
 from jobcast.simulator import metrics
-from papers.look import WIDE, legend_beside
 from papers.plotting import alike, grouped, panels, save
 from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, names_of, number, of_case, result
 from papers.shockwave.workloads import perturbed

@@ -18,12 +18,12 @@ from jobcast.models.evaluation.intervals import duration_groups, mean_durations_
 from jobcast.models.scores import detection
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.look import styles
 from jobcast.traces.generators import generate
 from jobcast.traces.history import histories_of
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import pools_to_learn_from
 from jobcast.traces.table import Trace
-from papers.look import styles
 from papers.plotting import panels
 from papers.results import Floats, Page, grid, number, numbers, result
 from papers.sia.bench import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_FROM, TRAINED_UNTIL, Bench

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.stats import wilcoxon
 
 from jobcast.pipelines.report.charts import thin_cdf
-from papers.look import PALETTE, plain_ticks
+from jobcast.pipelines.report.look import PALETTE, plain_ticks
 from papers.plotting import panels, save
 from papers.results import Done, Floats, Measure, Page, grid, names_of, number
 from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Row

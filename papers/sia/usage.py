@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.look import plain_ticks, styles
 from jobcast.traces.describe import Description, describe
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
-from papers.look import plain_ticks, styles
 from papers.plotting import panels
 from papers.results import Page, grid, result
 from papers.sia.bench import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, Bench, pool_work

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from papers.look import WIDE, painted
+from jobcast.pipelines.report.look import WIDE, painted
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The look of plots."""
 
-from papers.look import PALETTE, styles
+from jobcast.pipelines.report.look import PALETTE, styles
 
 
 def test_styles_stay_apart():
