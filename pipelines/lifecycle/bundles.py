@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -78,9 +78,10 @@ def make_bundle(
         It is no result, was made by a version that did not note its command, or an input has gone or changed since.
     """
     figures, words = _read(result)
-    named = _named_inputs(words, figures)
+    made_from = [*_told_inputs(figures), *_prepared(result)]
+    named = _named_inputs(words, {told["path"] for told in made_from})
     inputs = {name: _input(name, number) for number, name in enumerate(named)}
-    for told in _told_inputs(figures):
+    for told in made_from:
         if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
             raise ConfigError(
                 f"{told['path']}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
@@ -228,11 +229,14 @@ def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
     return figures, list(told["command"])
 
 
-def _named_inputs(words: Sequence[str], figures: Mapping[str, Any]) -> list[str]:
-    """Files that a command was given. Raises ConfigError for one that has gone: nobody could run the command again."""
+def _named_inputs(words: Sequence[str], made_from: Collection[str]) -> list[str]:
+    """Files that a command was given, among them those that results tell.
+
+    Raises ConfigError for one that has gone: nobody could run the command again.
+    """
     names = dict.fromkeys(filter(None, _file_names(words)))
     # What --set tells may be no file, and `run` knows traces by name.
-    files = {told["path"] for told in _told_inputs(figures)} | set(_file_names(words, INPUT_OPTIONS[1:]))
+    files = {*made_from, *_file_names(words, INPUT_OPTIONS[1:])}
     for name in names:
         if name in files and not Path(name).exists():
             raise ConfigError(f"{name}: is not there; say it in the folder that the command ran in, or bring it back")
@@ -284,6 +288,13 @@ def _told_inputs(told: Any) -> Iterator[Mapping[str, Any]]:
     elif isinstance(told, Mapping | list):
         for one in told.values() if isinstance(told, Mapping) else told:
             yield from _told_inputs(one)
+
+
+def _prepared(result: Path) -> Iterator[Mapping[str, Any]]:
+    """Path and SHA-256 of the trace that a folder of `run` was made from, of which its figures tell nothing."""
+    receipt, split = result / "processed/receipts/prepare.json", result / "interim/split.json"
+    if receipt.is_file() and split.is_file():
+        yield {"path": read_json(receipt)["source"], "sha256": read_json(split)["source"]["sha256"]}
 
 
 def _models(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
