@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,13 @@ def make_bundle(
     """
     figures, words = _read(result)
     made_from = [*_told_inputs(figures), *_prepared(result)]
-    named = _named_inputs(words, {told["path"] for told in made_from})
+    named = _named_inputs(words, [told["path"] for told in made_from])
     inputs = {name: _input(name, number) for number, name in enumerate(named)}
-    for told in made_from:
-        if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
+    for told, (name, one) in product(made_from, inputs.items()):
+        # as paths: a command may write ./jobs.csv where its result tells jobs.csv
+        if Path(name) == Path(told["path"]) and one["sha256"] != told["sha256"]:
             raise ConfigError(
-                f"{told['path']}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
+                f"{name}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
                 "the command again"
             )
     traced = _trace_in(words)
@@ -236,9 +238,9 @@ def _named_inputs(words: Sequence[str], made_from: Collection[str]) -> list[str]
     """
     names = dict.fromkeys(filter(None, _file_names(words)))
     # What --set tells may be no file, and `run` knows traces by name.
-    files = {*made_from, *_file_names(words, INPUT_OPTIONS[1:])}
+    files = {Path(name) for name in (*made_from, *_file_names(words, INPUT_OPTIONS[1:]))}
     for name in names:
-        if name in files and not Path(name).exists():
+        if Path(name) in files and not Path(name).exists():
             raise ConfigError(f"{name}: is not there; say it in the folder that the command ran in, or bring it back")
     return [name for name in names if Path(name).is_file()]
 

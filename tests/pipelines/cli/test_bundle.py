@@ -51,6 +51,16 @@ def test_a_result_is_not_packed_without_an_input_that_has_gone(bundle, tmp_path,
     assert not (tmp_path / "again.zip").exists()
 
 
+def test_a_trace_is_the_same_however_its_path_is_written(shell, csv, tmp_path):
+    csv(*ROWS)
+    shell("simulate", "--trace", "./jobs.csv", "--policy", "fcfs", "--baseline", "none", "--json", "r.json")
+    csv(*ROWS[:-1])
+    told = shell.refuses("bundle", "r.json", "--out", "r.zip")
+    assert "./jobs.csv: is another file (SHA-256) than r.json was made from" in told
+    (tmp_path / "jobs.csv").unlink()
+    assert "./jobs.csv: is not there" in shell.refuses("bundle", "r.json", "--out", "r.zip")
+
+
 def test_a_folder_of_run_is_packed_beside_the_trace_that_it_was_prepared_from_alone(shell, csv, tmp_path):
     """Its figures tell nothing of the trace: the receipt names it, the split has its hash."""
     csv(*ROWS)
