@@ -217,8 +217,7 @@ def _near(a: Any, b: Any) -> bool:
 def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
     """Figures of a result, and the command that made it."""
     if result.is_dir():
-        files = sorted({file for pattern in FIGURES for file in result.glob(pattern)})
-        figures = {file.relative_to(result).as_posix(): read_json(file) for file in files}
+        figures = _figures(result)
         told = read_json(result / COMMAND) if figures and (result / COMMAND).is_file() else {}
     else:
         told = read_json(result)
@@ -229,6 +228,12 @@ def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
             f"--json`, or a folder of `backtest` or `run --out`, made by jobcast {__version__} or later"
         )
     return figures, list(told["command"])
+
+
+def _figures(folder: Path) -> dict[str, Any]:
+    """What the files of figures in a folder of results hold, by their names in it."""
+    files = sorted({file for pattern in FIGURES for file in folder.glob(pattern)})
+    return {file.relative_to(folder).as_posix(): read_json(file) for file in files}
 
 
 def _named_inputs(words: Sequence[str], made_from: Collection[str]) -> list[str]:
@@ -396,7 +401,8 @@ def _run(manifest: Mapping[str, Any], places: Mapping[str, str], home: Path, roo
         raise ConfigError(f"the bundle's command ended with {done.returncode}: {last}")
     if to_file:
         return {"result": read_json(place)}
-    again = {name: read_json(place / name) for name in manifest["figures"]}
+    # all that are there now, not those of the bundle alone: what only one side has is told as missing
+    again = _figures(place)
     shutil.rmtree(place)
     return again
 

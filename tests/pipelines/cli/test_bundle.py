@@ -126,6 +126,11 @@ def test_a_folder_of_a_backtest_is_verified_whoever_was_skipped(shell, csv, tmp_
     assert json.loads((tmp_path / "kept/figures.json").read_text())["skipped"]
     shell.works("bundle", "kept", "--out", "kept.zip", "--with-trace")
     assert ": agrees: " in shell.works("verify", "kept.zip").out.splitlines()[-1]
+    more = {"processed/metrics/regime.json": {"crps": 0.5}}
+    answer = shell("verify", edited("kept.zip", lambda one: one["figures"].update(more)))
+    assert answer.code == 1
+    missing = [line for line in answer.out.splitlines() if line.startswith("missing")]
+    assert missing == ["missing   processed/metrics/regime.json.crps  only in the bundle"]
 
 
 def test_what_was_assumed_is_packed_with_the_trace(shell, csv, tmp_path):
