@@ -163,6 +163,9 @@ def check_links(jobs: TaskJobs) -> None:
         raise TraceError("column job_of does not agree with task_of; keep the tasks of a job together, in its order")
 
 
+LARGER = "give larger servers, or leave such jobs out (--drop-too-wide)"
+
+
 def check_tasks(jobs: TaskJobs, cluster: TaskCluster, job_ids: Sequence[str]) -> None:
     """Refuse tasks that fit on no server, and numbers that mean nothing; raises TraceError with the task's name."""
     memory, biggest = jobs.demand[:, MEMORY], cluster.capacity[:, MEMORY].max()
@@ -175,8 +178,11 @@ def check_tasks(jobs: TaskJobs, cluster: TaskCluster, job_ids: Sequence[str]) ->
         (jobs.is_server & (jobs.demand[:, GPU] > 0.0), "is a parameter server and demands a GPU; give 0"),
         (~(np.isfinite(jobs.compute_s) & (jobs.compute_s >= 0.0)), "computes less than 0 s an iteration"),
         (~((jobs.size_share >= 0.0) & (jobs.size_share <= 1.0)), "holds a share of the model beyond 0 to 1"),
-        (memory > biggest, f"demands more memory than any server has ({biggest:g} GB)"),
-        (total > cluster.capacity[:, MEMORY].sum(), "and the job's others demand more memory than all servers have"),
+        (memory > biggest, f"demands more memory than any server has ({biggest:g} GB); {LARGER}"),
+        (
+            total > cluster.capacity[:, MEMORY].sum(),
+            f"and the job's others demand more memory than all servers have; {LARGER}",
+        ),
     )
 
     def named(task: int) -> str:

@@ -95,6 +95,9 @@ def check_header(names: list[str], path: str) -> None:
     if not names:
         raise TraceError(f"{path}: not a text file with a header; give a CSV file in UTF-8 or a Parquet file")
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    # commas at the end of each line, as spreadsheets leave them
+    if "" in repeated:
+        raise TraceError(f"{path}, row 1: {names.count('')} columns have no name; name or drop them")
     if repeated:
         raise TraceError(f"{path}, row 1: column {shown_columns(repeated)} is given twice; rename or drop one")
 

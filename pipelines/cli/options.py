@@ -176,7 +176,9 @@ cluster_options = several(
     click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored."),
 )
 fit_options = several(
-    click.option("--drop-too-wide", "drop_wide", is_flag=True, help="Drop and count jobs wider than their pool."),
+    click.option(
+        "--drop-too-wide", "drop_wide", is_flag=True, help="Drop and count jobs too large for their pool or servers."
+    ),
     click.option("--pools-only", "only_pools", is_flag=True, help="Drop and count jobs of pools without capacity."),
 )
 limit_option = click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")

@@ -196,7 +196,8 @@ def _elastic(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> Ela
 
 
 def _tasks(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> TaskScene:
-    return task_jobs(cut, **experiment.needed(kinds.TASKS))
+    needed = experiment.needed(kinds.TASKS)
+    return task_jobs(cut, tasks=needed["tasks"], curves=needed["curves"], drop_wide=experiment.drop_wide)
 
 
 def _energy(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> EnergyScene:

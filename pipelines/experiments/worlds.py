@@ -159,7 +159,8 @@ class World:
     def _facts(self) -> Scenario[Any, Any]:
         """What the law knows of the jobs, in the order of the workloads."""
         if self.law == TASKS:
-            return task_jobs(self._cut, **self.experiment.needed(kinds.TASKS))
+            files = self.experiment.needed(kinds.TASKS)
+            return task_jobs(self._cut, tasks=files["tasks"], curves=files["curves"])
         profiles, widest = self.experiment.needed(kinds.ENERGY)["profiles"], int(self._widths.max())
         scenario = energy_jobs(self.experiment.priced(self._cut), profiles=profiles, widest=widest)
         epochs, epoch_s, _ = scenario.facts.times

@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,14 @@ def make_bundle(
         It is no result, was made by a version that did not note its command, or an input has gone or changed since.
     """
     figures, words = _read(result)
-    named = _named_inputs(words, figures)
+    made_from = [*_told_inputs(figures), *_prepared(result)]
+    named = _named_inputs(words, [told["path"] for told in made_from])
     inputs = {name: _input(name, number) for number, name in enumerate(named)}
-    for told in _told_inputs(figures):
-        if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
+    for told, (name, one) in product(made_from, inputs.items()):
+        # as paths: a command may write ./jobs.csv where its result tells jobs.csv
+        if Path(name) == Path(told["path"]) and one["sha256"] != told["sha256"]:
             raise ConfigError(
-                f"{told['path']}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
+                f"{name}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
                 "the command again"
             )
     traced = next(filter(None, _file_names(words, ("--trace",))), None)
@@ -213,8 +216,7 @@ def _near(a: Any, b: Any) -> bool:
 def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
     """Figures of a result, and the command that made it."""
     if result.is_dir():
-        files = sorted({file for pattern in FIGURES for file in result.glob(pattern)})
-        figures = {file.relative_to(result).as_posix(): read_json(file) for file in files}
+        figures = _figures(result)
         told = read_json(result / COMMAND) if figures and (result / COMMAND).is_file() else {}
     else:
         told = read_json(result)
@@ -227,13 +229,22 @@ def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
     return figures, list(told["command"])
 
 
-def _named_inputs(words: Sequence[str], figures: Mapping[str, Any]) -> list[str]:
-    """Files that a command was given. Raises ConfigError for one that has gone: nobody could run the command again."""
+def _figures(folder: Path) -> dict[str, Any]:
+    """What the files of figures in a folder of results hold, by their names in it."""
+    files = sorted({file for pattern in FIGURES for file in folder.glob(pattern)})
+    return {file.relative_to(folder).as_posix(): read_json(file) for file in files}
+
+
+def _named_inputs(words: Sequence[str], made_from: Collection[str]) -> list[str]:
+    """Files that a command was given, among them those that results tell.
+
+    Raises ConfigError for one that has gone: nobody could run the command again.
+    """
     names = dict.fromkeys(filter(None, _file_names(words)))
     # What --set tells may be no file, and `run` knows traces by name.
-    files = {told["path"] for told in _told_inputs(figures)} | set(_file_names(words, INPUT_OPTIONS[1:]))
+    files = {Path(name) for name in (*made_from, *_file_names(words, INPUT_OPTIONS[1:]))}
     for name in names:
-        if name in files and not Path(name).exists():
+        if Path(name) in files and not Path(name).exists():
             raise ConfigError(f"{name}: is not there; say it in the folder that the command ran in, or bring it back")
     return [name for name in names if Path(name).is_file()]
 
@@ -274,6 +285,13 @@ def _told_inputs(told: Any) -> Iterator[Mapping[str, Any]]:
     elif isinstance(told, Mapping | list):
         for one in told.values() if isinstance(told, Mapping) else told:
             yield from _told_inputs(one)
+
+
+def _prepared(result: Path) -> Iterator[Mapping[str, Any]]:
+    """Path and SHA-256 of the trace that a folder of `run` was made from, of which its figures tell nothing."""
+    receipt, split = result / "processed/receipts/prepare.json", result / "interim/split.json"
+    if receipt.is_file() and split.is_file():
+        yield {"path": read_json(receipt)["source"], "sha256": read_json(split)["source"]["sha256"]}
 
 
 def _models(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -373,7 +391,8 @@ def _run(manifest: Mapping[str, Any], places: Mapping[str, str], home: Path, roo
         raise ConfigError(f"the bundle's command ended with {done.returncode}: {last}")
     if to_file:
         return {"result": read_json(place)}
-    again = {name: read_json(place / name) for name in manifest["figures"]}
+    # all that are there now, not those of the bundle alone: what only one side has is told as missing
+    again = _figures(place)
     shutil.rmtree(place)
     return again
 

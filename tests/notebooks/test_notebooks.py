@@ -78,6 +78,23 @@ def test_each_runs_and_its_page_holds_everything(executor, tmp_path, name):
         assert source not in page
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+@pytest.mark.parametrize("name", ["completion_times", "drift"])
+def test_a_trace_without_users_and_tags_in_which_nobody_waits_will_do(executor, tmp_path, name):
+    rows = [
+        f"{hour},{'ab'[hour % 2]},2024-01-{1 + hour // 24:02}T{hour % 24:02}:00:00Z,{300 + hour % 7 * 400},1"
+        for hour in range(28 * 24)
+    ]
+    trace = tmp_path / "plain.csv"
+    trace.write_text("\n".join(["job_id,pool,submit_time,duration,gpus", *rows]))
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("JOBCAST_")}
+    executed = executor.execute(FOLDER / f"{name}.py", {**clean, "JOBCAST_NOTEBOOK_TRACE": str(trace)})
+    verdict = _shown(executed.cells[-1])
+    assert verdict.startswith("Verdict: ")
+    assert all(float(share) <= 100.0 for share in re.findall(r"([\d.]+)\s*%", verdict))
+
+
 def test_failing_cell_leaves_the_old_page_and_exits_with_1(executor, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(executor, "HERE", tmp_path)
     (tmp_path / "broken.py").write_text("# %%\n1 / 0\n")

@@ -43,6 +43,22 @@ def test_headers_and_a_missing_table_of_groups_do_no_harm(tmp_path):
     assert "tag" not in trace.jobs.columns
 
 
+@pytest.mark.parametrize("of_all", [True, False])
+def test_quotes_around_fields_are_no_part_of_them(tmp_path, of_all):
+    """As table writers put them around all fields, or around what is no number."""
+    folder, files = FOLDER / "with_header", []
+    for file in sorted(folder.iterdir()):
+        rows = [line.split(",") for line in file.read_text().splitlines()]
+        said = [[f'"{field}"' if of_all or not field[:1].isdigit() else field for field in row] for row in rows]
+        files.append(tmp_path / file.name)
+        files[-1].write_text("\n".join(map(",".join, said)) + "\n")
+    plain = read_sources(sorted(folder.iterdir()), format="pai").trace
+    assert read_sources(files, format="pai").trace.jobs.equals(plain.jobs)
+    files[0].write_text(files[0].read_text().replace('"a"', '"a,b"'))
+    with pytest.raises(TraceError, match=r"jobs\.csv, row 2: 7 fields where 6 are due"):
+        read_sources(files, format="pai")
+
+
 def test_what_is_missing_or_wrong_is_told(tmp_path):
     jobs, tasks = FOLDER / "with_header" / "jobs.csv", FOLDER / "with_header" / "tasks.csv"
     with pytest.raises(ConfigError, match="pai needs pai_task_table too"):

@@ -34,6 +34,12 @@ def test_rows_that_are_no_jobs_are_counted_by_reason_and_keep_their_numbers(csv_
         read_trace(path, strict=True)
 
 
+def test_columns_that_a_flat_file_has_beside_its_own_are_kept_whether_traces_know_them_or_not(csv_file):
+    header = "job_id,user,gpus,timestamp,duration,num_gpus,cluster,rack\n"
+    trace = read_trace(csv_file("j7,ann,99,2017-09-04 10:30:41,5,2,a,r1", header=header))
+    assert trace.jobs.select("job_id", "user", "gpus", "pool", "rack").rows() == [("j7", "ann", 2, "a", "r1")]
+
+
 def test_the_trace_itself(philly):
     trace = read_trace(philly / "philly_jobs.csv", strict=True)
     # Counts of the data's own README.

@@ -260,6 +260,20 @@ def test_a_job_name_may_hold_line_breaks_and_a_row_that_is_cut_is_told_by_its_li
             read_sources([written(header + row.format("a") + cut + row.format("b"))], format="sacct")
 
 
+def test_a_last_line_that_does_not_end_may_have_been_cut_and_is_told(written):
+    """gres/gpu=16, cut after its 1: as many fields as are due, and a count."""
+    table = HEADER + ROW + ROW.replace("1|", "2|", 1).replace("gpu=2", "gpu=16")
+    for whole in (table, table.replace("\n", "\r\n"), table.replace("\n", "|\n")[:-1]):
+        trace = read_sources([written(whole)], format="sacct").trace
+        assert trace.gpus.tolist() == [2, 16]
+        assert not any("last line" in note for note in trace.notes)
+    path = written(table[:-2])
+    trace = read_sources([path], format="sacct").trace
+    assert trace.gpus.tolist() == [2, 1]
+    told = "the last line does not end; if it was cut, its AllocTRES is wrong: write it again"
+    assert f"{path}, row 3: {told}" in trace.notes
+
+
 @pytest.mark.parametrize(
     "name", ["a|b\nc", "x\n" + "|" * 20 + "y", "|" * 20 + "\ny", "us\x1f|x", "two\n2|words\nof|it"]
 )

@@ -7,7 +7,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, JobcastError, TraceError
 from jobcast.traces import readers
 from jobcast.traces.check import Place
-from jobcast.traces.readers import format_names, read_trace, reader_for, reader_named
+from jobcast.traces.readers import format_names, read_sources, read_trace, reader_for, reader_named
 from jobcast.traces.readers.canonical import CanonicalReader
 from jobcast.traces.readers.reading import Unfit, leave_out, without_contradictions
 
@@ -120,6 +120,31 @@ def test_of_no_known_format_is_short_whatever_the_file_holds(tmp_path):
     path.write_bytes(gzip.compress(b"job_id,pool\n"))
     with pytest.raises(TraceError, match=r"of no known format: it is compressed \(gzip\); unpack it first"):
         read_trace(path)
+
+
+@pytest.mark.parametrize("format", [name for name in format_names() if name != "swf"])
+@pytest.mark.parametrize(
+    ("wrap", "told"),
+    [
+        (gzip.compress, "it is compressed (gzip); unpack it first"),
+        (lambda text: text.decode().encode("utf-16"), "it is text in UTF-16; save it in UTF-8"),
+    ],
+)
+def test_a_file_to_be_unpacked_or_saved_anew_is_told_as_that_by_whatever_format(tmp_path, format, wrap, told):
+    path = tmp_path / "jobs.txt"
+    path.write_bytes(wrap(b"JobID|Submit|Partition|State|Start|End|ElapsedRaw|AllocTRES\n"))
+    with pytest.raises(TraceError) as error:
+        read_trace(path, format=format)
+    assert str(error.value) == f"{path}: {told}"
+
+
+def test_of_several_tables_the_one_to_be_unpacked_is_told(tmp_path):
+    log, quotas = tmp_path / "cluster_log.csv", tmp_path / "cluster_gpu_number.csv.gz"
+    log.write_text("job_id,vc,gpu_num,state,submit_time,start_time,end_time,duration\n")
+    quotas.write_bytes(gzip.compress(b"date,vcA,total\n2020-04-01,8,8\n"))
+    with pytest.raises(TraceError) as error:
+        read_sources([log, quotas])
+    assert str(error.value) == f"{quotas}: it is compressed (gzip); unpack it first"
 
 
 def test_the_table_that_is_recognised_tells_the_format_whatever_its_place(tmp_path):

@@ -3,6 +3,7 @@
 What to say of a file that no reader recognises.
 """
 
+import codecs
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,14 +23,15 @@ from jobcast.traces.table import Trace
 
 PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 """How compressed files begin."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How text begins that Windows calls Unicode, as its shell writes what a command says."""
 
 
 def described(head: bytes, readers: "Sequence[Reader]") -> str:
     """What a file holds that begins with `head`, what the nearest format wants, and what to do, in one line."""
     names = ", ".join(reader.name for reader in readers)
-    for magic, packer in PACKED.items():
-        if head.startswith(magic):
-            return f"it is compressed ({packer}); unpack it first"
+    if wrapped := _wrapped(head):
+        return wrapped
     found = header_of(head)
     if not any(found):
         return f"neither CSV text nor Parquet; name its format to `jobcast trace convert` ({names})"
@@ -47,6 +49,18 @@ def described(head: bytes, readers: "Sequence[Reader]") -> str:
         f"{', which also needs ' if missing else ''}{missing}; rename the columns, "
         f"or name the format to `jobcast trace convert` ({names})"
     )
+
+
+def _wrapped(head: bytes) -> str:
+    """What is to be done to a file before any format can be read from it, in words; nothing where it is fine.
+
+    >>> _wrapped(b"BZh91AY"), _wrapped(b"job_id,pool")
+    ('it is compressed (bzip2); unpack it first', '')
+    """
+    if head.startswith(UTF_16):
+        return "it is text in UTF-16; save it in UTF-8"
+    packer = next((packer for magic, packer in PACKED.items() if head.startswith(magic)), "")
+    return f"it is compressed ({packer}); unpack it first" if packer else ""
 
 
 def _share(needs: Sequence[str], found: Sequence[str]) -> float:
@@ -136,6 +150,9 @@ def read_sources(
     # a pipe can be read once, but its format is looked for before it is read
     with rereadable(sources) as kept:
         reader, broken = (reader_named(format), ()) if format is not None else _recognised(kept)
+        # another package's reader may well unpack a table that it does not recognise
+        if _is_ours(reader):
+            _refuse_wrapped(reader, kept)
         reading = _read(reader, kept, timezone, strict)
     # the check on durations is of all formats, so it stands here and in no reader
     more = (*broken, *contradictions(reading.trace, strict))
@@ -203,6 +220,14 @@ def _knows(reader: Reader, entry: EntryPoint, heads: Sequence[tuple[PathLike, by
         raise ConfigError(
             f"reader {entry.name!r} ({entry.value}) fails to tell a format ({_why(error)}); mend it"
         ) from error
+
+
+def _refuse_wrapped(reader: Reader, sources: Sequence[PathLike]) -> None:
+    """Refuse a source that must be unpacked or saved anew first, unless its reader does that by itself."""
+    for path in sources:
+        head = read_file(path, HEAD_BYTES).data
+        if (wrapped := _wrapped(head)) and not reader.recognises(kept_copy(path), head):
+            raise TraceError(f"{os.fspath(path)}: {wrapped}")
 
 
 def _read(reader: Reader, sources: Sequence[PathLike], timezone: str | None, strict: bool) -> Reading:

@@ -43,6 +43,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 """Columns of each table, in order: six, ten and five tell them apart."""
 JOBS, TASKS, GROUPS = TABLES
 PERCENT = 100.0
+QUOTE = '"'
+"""The published tables have none; what writes tables anew may put them around text."""
 WIDTH = frozenset({"inst_num", "plan_gpu"})
 """What a job's GPUs are made of."""
 CPU_JOB = "no task asks for GPUs"
@@ -133,13 +135,22 @@ def _files(sources: Sequence[PathLike]) -> dict[str, FileBytes]:
 
 def _table_of(head: bytes) -> str | None:
     """The table whose header or whose kind of line a file begins with."""
-    # undecodable bytes must not stop the look at a format
-    line = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace").strip()
-    fields = line.split(",")
+    fields = _first_fields(head)
     for name, columns in TABLES.items():
         if tuple(fields) == columns or (len(fields) == len(columns) and _looks_like[name](fields)):
             return name
     return None
+
+
+def _first_fields(head: bytes) -> list[str]:
+    """Fields of the first line, without quotes.
+
+    >>> _first_fields(b'"inst_id",user\\n')
+    ['inst_id', 'user']
+    """
+    # undecodable bytes must not stop the look at a format
+    line = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace").strip()
+    return [field.strip(QUOTE) for field in line.split(",")]
 
 
 def _by_width(data: bytes) -> str | None:
@@ -166,14 +177,13 @@ def _without_header(file: FileBytes, name: str) -> FileBytes:
 
 
 def _has_header(head: bytes, name: str) -> bool:
-    line = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0]
-    return tuple(line.strip().decode("utf-8", "replace").split(",")) == TABLES[name]
+    return tuple(_first_fields(head)) == TABLES[name]
 
 
 def _read(file: FileBytes, name: str) -> tuple[pl.DataFrame, Place]:
     # a header that was cut off still counts as line 1 for whoever opens the file
     body = _without_header(file, name)
-    return read_headless(body, TABLES[name], ",", first_line=1 if body is file else 2)
+    return read_headless(body, TABLES[name], ",", first_line=1 if body is file else 2, quote=QUOTE)
 
 
 def _jobs(frame: pl.DataFrame, place: Place) -> pl.DataFrame:

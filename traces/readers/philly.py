@@ -35,7 +35,6 @@ import polars as pl
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import REMEDY, Place, require_columns
 from jobcast.traces.column_types import MISSING, Clock, later_instants, lean_times, read_times, typed_columns
-from jobcast.traces.columns import COLUMNS
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.reading import (
@@ -397,7 +396,9 @@ class PhillyReader:
         return is_job_log(head) or set(RENAMED) <= set(header_of(head))
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
-        """Read the log or the flat file; in the latter job ids are the row numbers from 0, zero-padded.
+        """Read the log or the flat file.
+
+        In the latter, job ids are its column `job_id`, else the row numbers from 0, zero-padded; further columns stay.
 
         Parameters
         ----------
@@ -439,12 +440,16 @@ def _read_flat(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ..
 
 
 def _canonical_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """Columns under their canonical names, row numbers as job ids, and the columns that mean nothing to us."""
-    # the flat file has no ids; rows in order stand in for them
+    """Columns under their canonical names, row numbers as job ids where none are told, and all further columns."""
+    # one that has the canonical name of another would take its place
+    extra = [name for name in frame.columns if name not in RENAMED and name not in RENAMED.values()]
+    table = frame.select(*RENAMED, *extra).rename(RENAMED)
+    if "job_id" in extra:
+        return table
+    # the artifact's file has no ids; rows in order stand in for them
     digits = len(str(max(frame.height - 1, 0)))
     job_id = pl.Series("job_id", range(frame.height), dtype=pl.Int64).cast(pl.String).str.zfill(digits)
-    extra = [name for name in frame.columns if name not in RENAMED and name not in COLUMNS]
-    return frame.select(*RENAMED, *extra).rename(RENAMED).insert_column(0, job_id)
+    return table.insert_column(0, job_id)
 
 
 def _unfit(frame: pl.DataFrame) -> list[Unfit]:

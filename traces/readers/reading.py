@@ -2,7 +2,7 @@
 
 Durations held against start and end: a job may run for less than lies between them, never for longer.
 
-Tables of plain text without a header: one line a record, a separator between fields, no quotes.
+Tables of plain text without a header: one line a record, a separator between fields.
 """
 
 import hashlib
@@ -285,7 +285,7 @@ FIRST_LINE = 1
 
 
 def read_headless(
-    file: FileBytes, names: Sequence[str], separator: str, first_line: int = FIRST_LINE
+    file: FileBytes, names: Sequence[str], separator: str, first_line: int = FIRST_LINE, quote: str | None = None
 ) -> tuple[pl.DataFrame, Place]:
     """Read such a table as text; empty fields are null.
 
@@ -295,6 +295,7 @@ def read_headless(
     names : of its columns, in order
     separator : between fields, one character
     first_line : number of the first line as a person sees it in the file
+    quote : may stand around a field, which holds no separator even so; None: it is text like any other
 
     Raises
     ------
@@ -306,14 +307,14 @@ def read_headless(
     frame = None
     # cheap test by counting: as many separators as a sound table has, else look line by line
     if text.count(separator) == lines * (len(names) - 1):
-        frame = _plain(file.data, names, separator)
+        frame = _plain(file.data, names, separator, quote)
     # polars drops blank lines and accepts short ones, which would shift row numbers
     if frame is None or frame.height != lines or frame.width != len(names):
         raise _first_bad(file, text, len(names), separator, first_line)
     return frame, Place(file.path, lambda index: f"row {index + first_line}")
 
 
-def _plain(data: bytes, names: Sequence[str], separator: str) -> pl.DataFrame | None:
+def _plain(data: bytes, names: Sequence[str], separator: str, quote: str | None) -> pl.DataFrame | None:
     try:
         return pl.read_csv(
             io.BytesIO(data.removeprefix(b"\xef\xbb\xbf")),
@@ -321,7 +322,7 @@ def _plain(data: bytes, names: Sequence[str], separator: str) -> pl.DataFrame | 
             new_columns=list(names),
             separator=separator,
             infer_schema=False,
-            quote_char=None,
+            quote_char=quote,
         )
     except pl.exceptions.PolarsError:
         return None

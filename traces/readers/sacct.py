@@ -21,6 +21,8 @@ from jobcast.traces.readers.reading import (
     without_contradictions,
 )
 from jobcast.traces.readers.sacct_jobs import (
+    BYTE_ORDER_MARK,
+    SEPARATOR,
     PipeTable,
     header_names,
     job_rows,
@@ -137,13 +139,29 @@ def _tables(logs: Sequence[FileBytes], clock: Clock) -> tuple[list[PipeTable], l
     """The tables, with times in UTC and a row a job, and notes on how they were read."""
     tables, notes = list[PipeTable](), list[str]()
     for file in logs:
-        table = read_json(file) if is_json(file.data[:HEAD_BYTES]) else read_pipes(file)
+        told_as_json = is_json(file.data[:HEAD_BYTES])
+        table = read_json(file) if told_as_json else read_pipes(file)
+        notes += [] if told_as_json else _unended(file)
         need_columns(table)
         table, result = with_times(table, clock)
         table, more = with_waiting_tasks(table)
         tables.append(table)
         notes += [*result, *more]
     return tables, notes
+
+
+def _unended(file: FileBytes) -> list[str]:
+    """A note on a table whose last line does not end.
+
+    Slurm ends each. A line that was cut within its last field has all fields, and the rest of a count is a count.
+    """
+    # as the file writes it
+    last = file.data.lstrip(BYTE_ORDER_MARK + b"\r\n").partition(b"\n")[0].rpartition(SEPARATOR)[2].decode().strip()
+    # --parsable writes a separator after the last field, so that nothing of it can be missing
+    if not last or file.data.endswith((b"\n", b"\r")):
+        return []
+    line = file.data.count(b"\n") + 1
+    return [f"{file.path}, row {line}: the last line does not end; if it was cut, its {last} is wrong: write it again"]
 
 
 def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.arrays import Ints
+from jobcast.domain.arrays import Bools, Ints
 from jobcast.domain.errors import TraceError
-from jobcast.domain.tasks import TaskCluster, TaskJobs
+from jobcast.domain.tasks import MEMORY, TaskCluster, TaskJobs
 from jobcast.pipelines.experiments.clusters import task_cluster
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, untold
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
@@ -27,13 +27,18 @@ UNTOLD = {
 TaskScene = Scenario[TaskWorkload, None]
 
 
-def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
+TOO_LARGE = "more memory than the servers have"
+"""Why a job of tasks is left out where that was asked for."""
+
+
+def task_jobs(cut: Bare, *, tasks: Path, curves: Path, drop_wide: bool = False) -> TaskScene:
     """The jobs of a window with their tasks and curves; times are seconds from the epoch.
 
     Parameters
     ----------
     cut : the window, with `epochs`; `deadline`, `weight` (urgency), `target_accuracy` and `model` where there are
     tasks, curves : files as `traces.tasks` and `traces.learning_curves` read them
+    drop_wide : whether jobs that demand more memory than there is are left out and counted, not refused
 
     Raises TraceError where a file cannot be read, or does not fit the window.
     """
@@ -41,9 +46,22 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
     # Against the whole trace: tasks of jobs outside of the window are no mistake.
     _refuse_strangers(all_tasks, cut.whole)
     cluster = task_cluster(cut.place)
-    workload = task_workload(cut.trace, cut.job_ids, all_tasks, all_curves, cluster)
+    window, dropped = cut.trace, {}
+    if drop_wide:
+        window = window.without(beyond_memory(all_tasks.of_jobs(cut.job_ids), cluster), TOO_LARGE)
+        dropped = {reason: count for reason, count in window.dropped.items() if reason == TOO_LARGE}
+    job_ids = tuple(window.jobs["job_id"].to_list())
+    workload = task_workload(window, job_ids, all_tasks, all_curves, cluster)
     inputs = {"tasks": _said(all_tasks), "curves": _said(all_curves), "servers": len(cluster.capacity)}
-    return cut.of(workload, None, f"servers: {cut.place.origin}", *untold(cut.trace, UNTOLD), inputs=inputs)
+    notes = (f"servers: {cut.place.origin}", *untold(cut.trace, UNTOLD))
+    return cut.of(workload, None, *notes, listed=window.jobs, dropped=dropped, inputs=inputs)
+
+
+def beyond_memory(tasks: TaskTable, cluster: TaskCluster) -> Bools:
+    """(n_jobs,) which have a task that no server can hold, or demand more memory than all servers have together."""
+    memory, room = tasks.demand[:, MEMORY], cluster.capacity[:, MEMORY]
+    largest, whole = (rule.reduceat(memory, tasks.task_of[:-1]) for rule in (np.maximum, np.add))
+    return np.asarray((largest > room.max()) | (whole > room.sum()))
 
 
 def task_workload(

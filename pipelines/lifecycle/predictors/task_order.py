@@ -79,7 +79,10 @@ class TaskOrder(Life[SchedulingPolicy]):
         )
         # The cluster is no fact of the jobs: it goes its own way.
         tables = {key: given[key] for key in FILES if key in given and key != "cluster"}
-        scenario = Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, given=tables).scenario(TASKS)
+        # a job that the servers of a training cannot hold teaches nothing there
+        scenario = Experiment(
+            trace=trace, cluster=place, from_s=from_s, until_s=until_s, drop_wide=True, given=tables
+        ).scenario(TASKS)
         more = {"scenario": scenario, "accuracies": _accuracies(asked, result), "tally": result, "asked": asked}
         return Known(scenario.trace, more, from_s, until_s)
 

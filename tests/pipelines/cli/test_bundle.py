@@ -1,5 +1,6 @@
 """`jobcast bundle` and `verify`: what is packed, what is found when it is run again, one line each."""
 
+import hashlib
 import json
 import zipfile
 
@@ -50,6 +51,39 @@ def test_a_result_is_not_packed_without_an_input_that_has_gone(bundle, tmp_path,
     assert not (tmp_path / "again.zip").exists()
 
 
+def test_a_trace_is_the_same_however_its_path_is_written(shell, csv, tmp_path):
+    csv(*ROWS)
+    shell("simulate", "--trace", "./jobs.csv", "--policy", "fcfs", "--baseline", "none", "--json", "r.json")
+    csv(*ROWS[:-1])
+    told = shell.refuses("bundle", "r.json", "--out", "r.zip")
+    assert "./jobs.csv: is another file (SHA-256) than r.json was made from" in told
+    (tmp_path / "jobs.csv").unlink()
+    assert "./jobs.csv: is not there" in shell.refuses("bundle", "r.json", "--out", "r.zip")
+
+
+def test_a_folder_of_run_is_packed_beside_the_trace_that_it_was_prepared_from_alone(shell, csv, tmp_path):
+    """Its figures tell nothing of the trace: the receipt names it, the split has its hash."""
+    csv(*ROWS)
+    sha256 = hashlib.sha256((tmp_path / "jobs.csv").read_bytes()).hexdigest()
+    for name, content in {
+        "command.json": {"command": ["run", "--trace", "jobs.csv"]},
+        "processed/metrics/evaluate.json": {"new-load": {"least_coverage": 0.95}},
+        "processed/receipts/prepare.json": {"stage": "prepare", "source": "jobs.csv"},
+        "interim/split.json": {"source": {"sha256": sha256, "rows": len(ROWS)}},
+    }.items():
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text(json.dumps(content))
+    shell("bundle", "out", "--out", "out.zip")
+    with zipfile.ZipFile("out.zip") as packed:
+        assert json.loads(packed.read(MANIFEST))["inputs"]["jobs.csv"]["sha256"] == sha256
+    csv(*ROWS[:-1])
+    told = shell.refuses("bundle", "out", "--out", "again.zip")
+    assert "jobs.csv: is another file (SHA-256) than out was made from" in told
+    (tmp_path / "jobs.csv").unlink()
+    told = shell.refuses("bundle", "out", "--out", "again.zip")
+    assert "jobs.csv: is not there; say it in the folder that the command ran in, or bring it back" in told
+
+
 def test_words_of_the_command_are_no_inputs_though_files_are_called_so(shell, csv, tmp_path):
     csv(*ROWS)
     for word in ("simulate", "2", "mmfs", "true"):
@@ -92,6 +126,11 @@ def test_a_folder_of_a_backtest_is_verified_whoever_was_skipped(shell, csv, tmp_
     assert json.loads((tmp_path / "kept/figures.json").read_text())["skipped"]
     shell.works("bundle", "kept", "--out", "kept.zip", "--with-trace")
     assert ": agrees: " in shell.works("verify", "kept.zip").out.splitlines()[-1]
+    more = {"processed/metrics/regime.json": {"crps": 0.5}}
+    answer = shell("verify", edited("kept.zip", lambda one: one["figures"].update(more)))
+    assert answer.code == 1
+    missing = [line for line in answer.out.splitlines() if line.startswith("missing")]
+    assert missing == ["missing   processed/metrics/regime.json.crps  only in the bundle"]
 
 
 def test_what_was_assumed_is_packed_with_the_trace(shell, csv, tmp_path):

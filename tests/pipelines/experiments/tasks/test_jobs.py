@@ -39,13 +39,29 @@ TASKS = documented("job_id,task,")
 def scenario_of(tmp_path):
     """Builds a scenario from texts; by default those of the documentation."""
 
-    def build(trace=TRACE, tasks=TASKS, curves=CURVES, **window):
+    def build(trace=TRACE, tasks=TASKS, curves=CURVES, drop_wide=False, **window):
         for name, text in (("trace", trace), ("tasks", tasks), ("curves", curves)):
             (tmp_path / f"{name}.csv").write_text(text)
         files = {"tasks": tmp_path / "tasks.csv", "curves": tmp_path / "curves.csv"}
-        return task_jobs(cut_scenario(read_trace(tmp_path / "trace.csv"), flat_cluster(4), **window), **files)
+        cut = cut_scenario(read_trace(tmp_path / "trace.csv"), flat_cluster(4), **window)
+        return task_jobs(cut, **files, drop_wide=drop_wide)
 
     return build
+
+
+def test_jobs_that_no_servers_can_hold_are_refused_or_left_out_and_counted(scenario_of):
+    """On one server of 244 GB: a task of 245 GB fits nowhere, nor do two of 123 GB, of which one job is made."""
+    large = TASKS.replace("a,0,false,0.4,2,8,", "a,0,false,0.4,2,245,")
+    many = TASKS.replace(",2,8,100,", ",2,123,100,")
+    for tasks in (large, many):
+        assert tasks != TASKS
+        with pytest.raises(TraceError, match=r"more memory than .*; give larger servers, or .* \(--drop-too-wide\)"):
+            scenario_of(tasks=tasks)
+        scenario = scenario_of(tasks=tasks, drop_wide=True)
+        assert scenario.job_ids == ("b",)
+        assert len(scenario.workload) == 1
+        assert scenario.provenance()["dropped"] == {"more memory than the servers have": 1}
+    assert scenario_of(drop_wide=True).provenance()["dropped"] == {}
 
 
 def test_jobs_come_in_order_of_submission_with_all_that_is_known(scenario_of):
