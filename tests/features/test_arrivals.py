@@ -24,6 +24,7 @@ from jobcast.features.kernels import N_COLUMNS
 from jobcast.features.load_features import InstantFeatures, load_features
 from jobcast.features.loads import sliding_max, window_loads
 from tests.features.pools import known_at, plain_features, pool_of, random_pool
+from tests.shared import refused
 
 MONDAY = 345600.0 + 40 * 604800.0
 """1970-01-05 was a Monday; so is the day 40 weeks later."""
@@ -96,10 +97,8 @@ def test_horizons_may_be_short():
 
 
 def test_refuses_descending_instants_and_empty_horizons():
-    with pytest.raises(ValueError, match="ascending"):
-        arrival_features(pool_of([]), [2.0, 1.0], [MINUTES_5])
-    with pytest.raises(ValueError, match="positive"):
-        arrival_features(pool_of([]), [1.0], [MINUTES_5, 0.0])
+    refused(ValueError, "ascending", arrival_features, pool_of([]), [2.0, 1.0], [MINUTES_5])
+    refused(ValueError, "positive", arrival_features, pool_of([]), [1.0], [MINUTES_5, 0.0])
 
 
 @given(

@@ -8,6 +8,7 @@ from jobcast.models.load_data import MOST_WINDOWS
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import ALGORITHMS, NewLoad
 from tests.features.pools import arrived
+from tests.shared import refused
 
 DAY_S = 86400.0
 HOUR_S = 3600.0
@@ -162,9 +163,7 @@ def test_a_pool_in_which_all_jobs_are_alike_is_learnt():
 def test_what_cannot_be_trained_or_read_is_refused(tmp_path):
     with pytest.raises(TrainingError, match="no window of 720min in the training time"):
         NewLoad().fit({"a": hourly([1], 1)}, 0.0, HOUR_S, [720])
-    with pytest.raises(TrainingError, match="no pool has enough jobs"):
-        NewLoad().fit({}, 0.0, DAY_S, [60])
+    refused(TrainingError, "no pool has enough jobs", lambda: NewLoad().fit({}, 0.0, DAY_S, [60]))
     with pytest.raises(RegistryError, match="algorithm 'magic' is not known; choose from quantile, sliding-max"):
         NewLoad("magic").fit({"a": hourly([1], 2)}, 0.0, 2 * DAY_S, [60])
-    with pytest.raises(RegistryError, match="cannot be read"):
-        NewLoad.load(tmp_path)
+    refused(RegistryError, "cannot be read", NewLoad.load, tmp_path)

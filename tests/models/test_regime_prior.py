@@ -14,6 +14,7 @@ from jobcast.models.regimes.ahead import mean_regimes, running, shortest
 from jobcast.models.regimes.guarded import ServedRegimePrior
 from jobcast.models.regimes.numbers import NOTHING_KNOWN, Piece, survival
 from jobcast.models.regimes.trajectories import progress_at
+from tests.shared import refused
 
 SIZES = (16, 32, 64)
 EPOCH_S = {16: 60.0, 32: 40.0, 64: 30.0}
@@ -117,8 +118,7 @@ def test_served_rows(prior):
     assert list(answer.columns) == list(served.outputs)
     assert answer["low_s"][0] <= answer["remaining_s"][0] <= answer["high_s"][0]
     bad = served.example().assign(regimes="[]")
-    with pytest.raises(RegistryError, match="at least one batch size"):
-        served.predict(bad)
+    refused(RegistryError, "at least one batch size", served.predict, bad)
 
 
 @given(
@@ -141,13 +141,11 @@ def test_what_is_left_adds_up(prior, which, epochs, cut, share):
 
 def test_jobs_that_cannot_change_teach_nothing():
     static = [(Training("A", 16, 10, "static", EPOCH_S), (Regime(16, 10.0),))]
-    with pytest.raises(TrainingError, match="no job could change"):
-        RegimePrior().fit(static)
+    refused(TrainingError, "no job could change", lambda: RegimePrior().fit(static))
 
 
 def test_unknown_calibration():
-    with pytest.raises(RegistryError, match="choose from open, all"):
-        RegimePrior(calibration="none")
+    refused(RegistryError, "choose from open, all", RegimePrior, calibration="none")
 
 
 def test_truncated_beta_by_hand():

@@ -17,6 +17,7 @@ from jobcast.schedulers.round_rules import GandivaFair
 from jobcast.simulator.gavel import CRITICAL, Slice, StepRates, arrive, gavel_rounds
 from jobcast.simulator.workload import Workload
 from jobcast.traces.trainings import SAMPLES
+from tests.shared import refused
 
 TRACE_GPUS = 32
 CONTENTION = 120 / TRACE_GPUS
@@ -249,22 +250,18 @@ class Stubborn:
     ],
 )
 def test_impossible_answers_are_refused(chosen, message):
-    with pytest.raises(DecisionError, match=message):
-        replayed(case([static(), static()], 1), Stubborn(chosen))
+    refused(DecisionError, message, replayed, case([static(), static()], 1), Stubborn(chosen))
 
 
 def test_what_cannot_be_replayed_is_refused():
     workload, rates = case([static()], 1)
-    with pytest.raises(ConfigError, match="1 jobs but 0 step rates"):
-        gavel_rounds(workload, InOrder(), [])
-    with pytest.raises(ConfigError, match="restarts of 120"):
-        gavel_rounds(workload, InOrder(), rates, restart_s=120.0)
+    refused(ConfigError, "1 jobs but 0 step rates", gavel_rounds, workload, InOrder(), [])
+    refused(ConfigError, "restarts of 120", gavel_rounds, workload, InOrder(), rates, restart_s=120.0)
     for per_s, told in (({1: 0.001}, r"0\.001"), ({}, "0")):
         with pytest.raises(TraceError, match=f"job 0000: batch size 1 makes no step in 100 s at {told} steps/s"):
             gavel_rounds(workload, InOrder(), [StepRates(250, 10, per_s, 250.0)])
     plain = Workload([Job(0, "a", "p", 0.0, 1)], [Outcome(5.0)], [Pool("p", 1)])
-    with pytest.raises(TraceError, match="need training jobs"):
-        gavel_rounds(plain, InOrder(), rates)
+    refused(TraceError, "need training jobs", gavel_rounds, plain, InOrder(), rates)
 
 
 @pytest.fixture(scope="module")

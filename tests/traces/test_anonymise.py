@@ -15,6 +15,7 @@ from jobcast.traces.anonymise import DURATION_SHARE, SIGNATURE, anonymised, sign
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
+from tests.shared import refused
 
 JITTER_S = 1800.0
 
@@ -192,7 +193,5 @@ def test_mistakes(make_trace):
         ({"jitter_s": -1.0}, "jitter must be"),
         ({"shift": "years"}, "one of"),
     ):
-        with pytest.raises(ConfigError, match=line):
-            anonymised(trace, **wrong)
-    with pytest.raises(TraceError, match="no jobs to export"):
-        anonymised(trace.between(10.0, None))
+        refused(ConfigError, line, anonymised, trace, **wrong)
+    refused(TraceError, "no jobs to export", anonymised, trace.between(10.0, None))

@@ -8,6 +8,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.readers import read_sources, read_trace
+from tests.shared import refused
 
 FIXTURES = Path(__file__).with_name("fixtures") / "helios"
 ONE = FIXTURES / "one" / "cluster_log.csv"
@@ -56,10 +57,8 @@ def test_ids_and_pools_of_several_clusters_are_told_apart():
 def test_a_bad_row_of_several_logs_is_named_with_its_file(tmp_path):
     bad = tmp_path / "Venus_cluster_log.csv"
     bad.write_text(VENUS.read_text() + "3,u,vcA,two,4,1,COMPLETED,2020-04-01 00:00:11,,,30,0\n")
-    with pytest.raises(TraceError, match=rf"{bad} row 4, column gpu_num: must be a number, got 'two'"):
-        read_sources([EARTH, bad])
-    with pytest.raises(TraceError, match=rf"^{bad}, row 4, column gpu_num: must be a number, got 'two'"):
-        read_trace(bad)
+    refused(TraceError, rf"{bad} row 4, column gpu_num: must be a number, got 'two'", read_sources, [EARTH, bad])
+    refused(TraceError, rf"^{bad}, row 4, column gpu_num: must be a number, got 'two'", read_trace, bad)
 
 
 def test_quotas_change_from_the_day_on():
@@ -98,13 +97,11 @@ def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jo
 def test_quotas_that_cannot_be_read(tmp_path, text, message):
     path = tmp_path / "cluster_gpu_number.csv"
     path.write_text(text)
-    with pytest.raises(TraceError, match=message):
-        read_sources([ONE, path])
+    refused(TraceError, message, read_sources, [ONE, path])
 
 
 def test_files_that_do_not_go_together():
-    with pytest.raises(ConfigError, match=r"helios needs a cluster's cluster_log\.csv, got .*number\.csv alone"):
-        read_sources([QUOTAS])
+    refused(ConfigError, r"helios needs a cluster's cluster_log\.csv, got .*number\.csv alone", read_sources, [QUOTAS])
     with pytest.raises(ConfigError, match=r"quotas of cluster Earth, but its cluster_log\.csv is not given; name"):
         read_sources([ONE, VENUS, QUOTAS])
     with pytest.raises(ConfigError, match="are both of cluster Earth; put each into a folder named for its cluster"):

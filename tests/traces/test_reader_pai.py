@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.readers import read_sources
+from tests.shared import refused
 
 FOLDER = Path(__file__).with_name("fixtures") / "pai"
 TABLES = sorted((FOLDER / "tables").iterdir())
@@ -45,24 +46,19 @@ def test_headers_and_a_missing_table_of_groups_do_no_harm(tmp_path):
 
 def test_what_is_missing_or_wrong_is_told(tmp_path):
     jobs, tasks = FOLDER / "with_header" / "jobs.csv", FOLDER / "with_header" / "tasks.csv"
-    with pytest.raises(ConfigError, match="pai needs pai_task_table too"):
-        read_sources([jobs], format="pai")
-    with pytest.raises(ConfigError, match="are both pai_job_table; give it once"):
-        read_sources([jobs, jobs, tasks], format="pai")
+    refused(ConfigError, "pai needs pai_task_table too", read_sources, [jobs], format="pai")
+    refused(ConfigError, "are both pai_job_table; give it once", read_sources, [jobs, jobs, tasks], format="pai")
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
-    with pytest.raises(ConfigError, match="is none of the tables of pai"):
-        read_sources([jobs, tasks, other], format="pai")
+    refused(ConfigError, "is none of the tables of pai", read_sources, [jobs, tasks, other], format="pai")
     bad = tmp_path / "tasks.csv"
     bad.write_text(tasks.read_text().replace("260.0", "later"))
     with pytest.raises(TraceError, match="row 3, column end_time: must be a number, got 'later'"):
         read_sources([jobs, bad], format="pai")
     short = tmp_path / "short.csv"
     short.write_text(tasks.read_text() + "c,worker\n")
-    with pytest.raises(TraceError, match="row 4: 2 fields where 10 are due"):
-        read_sources([jobs, short], format="pai")
-    with pytest.raises(TraceError, match="row 5, column start_time: a value is needed"):
-        read_sources(TABLES, format="pai", strict=True)
+    refused(TraceError, "row 4: 2 fields where 10 are due", read_sources, [jobs, short], format="pai")
+    refused(TraceError, "row 5, column start_time: a value is needed", read_sources, TABLES, format="pai", strict=True)
 
 
 @pytest.mark.parametrize(

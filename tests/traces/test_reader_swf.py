@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 LOG = Path(__file__).with_name("fixtures") / "swf" / "small.swf"
 START_S = 1_000_000_000.0
@@ -63,8 +64,7 @@ def test_what_jobs_ask_for(tmp_path):
 def test_a_bad_line_is_named(tmp_path, line, message):
     path = tmp_path / "bad.swf"
     path.write_text(f"; comment\n{line}\n")
-    with pytest.raises(TraceError, match=message):
-        read_trace(path, format="swf")
+    refused(TraceError, message, read_trace, path, format="swf")
 
 
 def test_a_packed_log_is_read_and_a_broken_one_refused(tmp_path):
@@ -72,8 +72,7 @@ def test_a_packed_log_is_read_and_a_broken_one_refused(tmp_path):
     packed.write_bytes(gzip.compress(LOG.read_bytes()))
     assert read_trace(packed).jobs.equals(read_trace(LOG).jobs)
     packed.write_bytes(packed.read_bytes()[:-9])
-    with pytest.raises(TraceError, match="cannot be unpacked"):
-        read_trace(packed, format="swf")
+    refused(TraceError, "cannot be unpacked", read_trace, packed, format="swf")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -90,5 +89,4 @@ def test_comments_may_be_of_any_encoding_and_tell_the_processors(tmp_path):
     assert trace.jobs.equals(read_trace(LOG).jobs)
     assert "the machine has 64 processors in all (MaxProcs)" in trace.notes
     log.write_bytes(LOG.read_bytes().replace(b"3600", b"36\xe90"))
-    with pytest.raises(TraceError, match="row 9, column run_time: must be a number"):
-        read_trace(log, format="swf")
+    refused(TraceError, "row 9, column run_time: must be a number", read_trace, log, format="swf")

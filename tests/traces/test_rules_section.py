@@ -10,6 +10,7 @@ from jobcast.domain.errors import PoolsError
 from jobcast.domain.hardware import Cluster, NodeGroup
 from jobcast.domain.scheduling_rules import NO_RULES, Account, Limits, PriorityWeights, Qos, SchedulingRules
 from jobcast.traces.cluster_file import read_cluster, write_cluster
+from tests.shared import refused
 
 NODE = "nodes: [{gpus: 4}]\n"
 WHOLE = """
@@ -92,7 +93,4 @@ def test_what_is_written_is_read_back(tmp_path, rules):
     ],
 )
 def test_what_means_nothing_is_refused_in_one_line(tmp_path, text, line):
-    with pytest.raises(PoolsError) as refused:
-        read(tmp_path, text)
-    assert line in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert line in refused(PoolsError, "", read, tmp_path, text)

@@ -25,6 +25,7 @@ from jobcast.traces.table_files import (
     write_parquet,
     write_trace,
 )
+from tests.shared import refused
 
 TABLE = pl.DataFrame({"name": ["a", None, "ü"], "seconds": [1.5, -0.0, None], "of": [["x"], [], None]})
 
@@ -182,8 +183,7 @@ def test_an_unknown_suffix_is_refused_and_a_missing_folder_made(make_trace, tmp_
     with pytest.raises(ConfigError, match=r"jobs\.xlsx: the suffix must be \.csv or \.parquet"):
         write_trace(trace, tmp_path / "jobs.xlsx")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"jobs\.csv: cannot be written \("):
-        write_trace(trace, tmp_path / "file" / "jobs.csv")
+    refused(ConfigError, r"jobs\.csv: cannot be written \(", write_trace, trace, tmp_path / "file" / "jobs.csv")
     write_trace(trace, tmp_path / "none" / "jobs.csv")
     assert (tmp_path / "none" / "jobs.csv").is_file()
 
@@ -198,8 +198,7 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
 
     trace = make_trace(("p", 0, 1, 1))
     monkeypatch.setattr(pl.DataFrame, "write_csv", half)
-    with pytest.raises(ConfigError, match=r"jobs\.csv: no space left on the device; free some"):
-        write_trace(trace, path)
+    refused(ConfigError, r"jobs\.csv: no space left on the device; free some", write_trace, trace, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -226,10 +225,7 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
 def test_what_is_no_trace_gets_one_clear_line(tmp_path, data, message):
     path = tmp_path / "jobs.csv"
     path.write_bytes(data)
-    with pytest.raises(TraceError, match=message) as error:
-        read_trace(path)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
+    assert refused(TraceError, message, read_trace, path).startswith(str(path))
 
 
 def test_a_byte_order_mark_carriage_returns_and_spaced_headers_are_fine(tmp_path):
@@ -295,5 +291,4 @@ def test_naive_parquet_times(tmp_path):
     assert read_trace(path).submit_s.tolist() == [86400.0 + 8 * 3600] * 2
     assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
     assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [86400.0] * 2
-    with pytest.raises(TraceError, match="row index 0, column submit_time: has no offset"):
-        read_trace(path, strict=True)
+    refused(TraceError, "row index 0, column submit_time: has no offset", read_trace, path, strict=True)

@@ -13,6 +13,7 @@ from jobcast.models.curves.numbers import CurveNumbers
 from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.pipelines.lifecycle.learning_curves import held_out
 from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from tests.shared import refused
 
 MODEL = AccuracyCurve.from_numbers()
 SHAPES = {
@@ -236,24 +237,20 @@ def test_epochs_without_a_value_are_left_out():
     ],
 )
 def test_curves_that_cannot_be_used_are_refused(wrong, told):
-    with pytest.raises(TraceError, match=told):
-        MODEL.forecast([wrong], [10])
+    refused(TraceError, told, MODEL.forecast, [wrong], [10])
 
 
 def test_a_run_shorter_than_what_is_seen_is_refused():
-    with pytest.raises(TraceError, match="more epochs seen"):
-        MODEL.forecast([curve([0.1, 0.2, 0.3])], [2])
+    refused(TraceError, "more epochs seen", MODEL.forecast, [curve([0.1, 0.2, 0.3])], [2])
 
 
 def test_nothing_to_learn_from_is_refused():
-    with pytest.raises(TrainingError, match="differ"):
-        AccuracyCurve().fit([curve([0.5, 0.5])])
+    refused(TrainingError, "differ", lambda: AccuracyCurve().fit([curve([0.5, 0.5])]))
 
 
 def test_a_prior_that_misses_a_number_is_refused():
     prior = CurvePrior.default()
-    with pytest.raises(RegistryError, match="prior of pow3"):
-        replace(prior, mean={**prior.mean, "pow3": (1.0,)})
+    refused(RegistryError, "prior of pow3", replace, prior, mean={**prior.mean, "pow3": (1.0,)})
 
 
 def test_a_given_prior_is_kept_and_used():
