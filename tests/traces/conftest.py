@@ -11,15 +11,21 @@ HEADER = "job_id,pool,submit_time,duration,gpus\n"
 
 
 @pytest.fixture
-def csv_file(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes text as a canonical CSV file; rows alone get the header of the required columns."""
+def written(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Writes what a file of that name is to hold."""
 
-    def write(text: str, header: str = HEADER) -> Path:
-        path = tmp_path / "jobs.csv"
-        path.write_text(header + text)
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
     return write
+
+
+@pytest.fixture
+def csv_file(written: Callable[[str, str | bytes], Path]) -> Callable[[str], Path]:
+    """Writes text as a canonical CSV file; rows alone get the header of the required columns."""
+    return lambda text, header=HEADER: written("jobs.csv", header + text)
 
 
 @pytest.fixture

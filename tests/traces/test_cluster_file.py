@@ -177,9 +177,8 @@ def test_files_that_cannot_be_used_are_refused_in_one_line(tmp_path, text, line)
     assert line in refused(PoolsError, "", read, tmp_path, text)
 
 
-def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(tmp_path):
-    path = tmp_path / "nodes.csv"
-    path.write_text("sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,0,\nc,1,1,8,G2\nd,1,1,2,T4\n")
+def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(written):
+    path = written("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,0,\nc,1,1,8,G2\nd,1,1,2,T4\n")
     nodes = read_cluster(path)
     assert nodes.groups == (
         NodeGroup("T4", 2, (), ("a", "d")),
@@ -201,10 +200,8 @@ def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(tmp_path
         ("sn,gpu,model\na,0,\n", "no node has a GPU"),
     ],
 )
-def test_lists_that_are_none_of_openbs_are_refused(tmp_path, text, line):
-    path = tmp_path / "nodes.csv"
-    path.write_text(text)
-    assert line in refused(PoolsError, "", read_cluster, path)
+def test_lists_that_are_none_of_openbs_are_refused(written, text, line):
+    assert line in refused(PoolsError, "", read_cluster, written("nodes.csv", text))
 
 
 def test_openb_has_1213_nodes_with_gpus(published):

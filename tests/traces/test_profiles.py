@@ -109,9 +109,8 @@ def test_jobs_without_a_batch_size():
         ("", "only a header, no rows"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path, rows, said):
-    path = tmp_path / "bad.csv"
-    path.write_text(f"{HEADER}\n{rows}\n")
+def test_what_cannot_be_used_is_named(written, rows, said):
+    path = written("bad.csv", f"{HEADER}\n{rows}\n")
     told = refused(TraceError, "", read_profiles, path)
     assert said in told
     assert told.startswith(str(path))

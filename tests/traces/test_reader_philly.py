@@ -191,13 +191,11 @@ def test_a_job_that_cannot_be_read_is_named(log, changes, message):
         ('[{"jobid": "a\\n\xe9"}]', r"job 0, jobid: must be text"),
     ],
 )
-def test_a_log_that_is_broken_gets_one_line(tmp_path, text, message):
-    path = tmp_path / "cluster_job_log"
-    path.write_text(text)
-    refused(TraceError, message, read_trace, path, format="philly")
+def test_a_log_that_is_broken_gets_one_line(written, text, message):
+    refused(TraceError, message, read_trace, written("cluster_job_log", text), format="philly")
 
 
-def test_the_list_of_machines_tells_the_gpus_in_all(tmp_path):
+def test_the_list_of_machines_tells_the_gpus_in_all(written):
     sources = sorted((FIXTURES / "machines_first").iterdir())
     reading = read_sources(sources)
     assert reading.trace.notes[-1] == "3 machines with 18 GPUs in all; quotas of virtual clusters are not told"
@@ -205,7 +203,6 @@ def test_the_list_of_machines_tells_the_gpus_in_all(tmp_path):
     assert reading.trace.name == "b_job_log"
     refused(ConfigError, r"philly takes one file of jobs, got 0 \(none\)", read_sources, sources[:1], format="philly")
     refused(ConfigError, "philly takes one file of jobs, got 2", read_sources, [sources[1], LOG], format="philly")
-    machines = tmp_path / "machines"
-    machines.write_text("machineId, number of GPUs, single GPU mem\nm1,8, 24GB\nm2,eight, 24GB\n")
+    machines = written("machines", "machineId, number of GPUs, single GPU mem\nm1,8, 24GB\nm2,eight, 24GB\n")
     with pytest.raises(TraceError, match="row 3, column number of GPUs: must be a whole number of GPUs, got 'eight'"):
         read_sources([LOG, machines])

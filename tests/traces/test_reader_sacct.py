@@ -22,13 +22,8 @@ def read(case: str, **options: object) -> Reading:
 
 
 @pytest.fixture
-def written(tmp_path):
-    def write(text: str, name: str = "sacct.txt") -> Path:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+def written(written):
+    return lambda text, name="sacct.txt": written(name, text)
 
 
 def test_jobs_are_allocations_that_held_gpus_and_ended():

@@ -45,9 +45,8 @@ def test_shockwaves_mode_and_nominal_duration():
         ("\t1000\t", "\tmany\t", "row 2, column steps: must be a number, got 'many'"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, old, new, message):
-    path = tmp_path / "jobs.trace"
-    path.write_text(SHOCKWAVE.read_text().replace(old, new))
+def test_a_bad_line_is_named(written, old, new, message):
+    path = written("jobs.trace", SHOCKWAVE.read_text().replace(old, new))
     refused(TraceError, message, read_trace, path, format="shockwave")
 
 
@@ -68,9 +67,8 @@ def test_a_model_without_a_batch_size(tmp_path):
     assert jobs.select("batch_size", "duration", "gpus").rows() == [(None, 100.0, 1)]
 
 
-def test_a_service_level_objective_is_a_deadline(tmp_path):
-    trace = tmp_path / "jobs.trace"
-    trace.write_text(SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\t1.5"))
+def test_a_service_level_objective_is_a_deadline(written):
+    trace = written("jobs.trace", SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\t1.5"))
     read = read_trace(trace)
     # 55 s + 1.5 x 1418 s
     assert read.jobs["deadline"].dt.epoch("s").to_list() == [None, 2182]

@@ -48,10 +48,9 @@ def test_the_canonical_form_is_tried_first():
     assert all(reader_named(name).name == name for name in format_names())
 
 
-def test_another_packages_reader_is_found_by_content_and_by_name(plugin, tmp_path):
+def test_another_packages_reader_is_found_by_content_and_by_name(plugin, written):
     plugin("shout", "ShoutingReader")
-    path = tmp_path / "jobs.txt"
-    path.write_text("JOBS!\njob_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n")
+    path = written("jobs.txt", "JOBS!\njob_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n")
     assert len(read_trace(path)) == 1
     assert len(read_trace(path, format="shout")) == 1
     assert format_names()[0] == "canonical"
@@ -82,9 +81,8 @@ def test_an_unknown_format_lists_the_known(tmp_path):
         ("job_id,gpu_num,type,state,submit_time,start_time,end_time", "acme", "duration"),
     ],
 )
-def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(tmp_path, header, nearest, missing):
-    path = tmp_path / "jobs.csv"
-    path.write_text(f"{header}\n1,2\n")
+def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(written, header, nearest, missing):
+    path = written("jobs.csv", f"{header}\n1,2\n")
     with pytest.raises(TraceError) as error:
         read_trace(path)
     found = ", ".join(header.split(","))
@@ -104,15 +102,13 @@ def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(tmp_path, header
         ('{"job_id": 1, "pool": "a"}\n', "JSON of none of them; write CSV or Parquet"),
     ],
 )
-def test_columns_that_are_parted_by_another_mark_are_not_to_be_renamed(tmp_path, text, told):
-    path = tmp_path / "jobs.csv"
-    path.write_text(text)
+def test_columns_that_are_parted_by_another_mark_are_not_to_be_renamed(written, text, told):
+    path = written("jobs.csv", text)
     assert refused(TraceError, "", read_trace, path).startswith(f"{path}: of no known format: {told}")
 
 
-def test_of_no_known_format_is_short_whatever_the_file_holds(tmp_path):
-    path = tmp_path / "jobs.csv"
-    path.write_text(",".join(f"column{number}" * 20 for number in range(300)))
+def test_of_no_known_format_is_short_whatever_the_file_holds(written):
+    path = written("jobs.csv", ",".join(f"column{number}" * 20 for number in range(300)))
     refused(TraceError, r"column15column15column15column15column15\.\.\. and 284 more; nearest", read_trace, path)
     path.write_bytes(gzip.compress(b"job_id,pool\n"))
     refused(TraceError, r"of no known format: it is compressed \(gzip\); unpack it first", read_trace, path)
@@ -182,11 +178,10 @@ def test_a_reader_that_fails_to_tell_a_format_is_named_and_in_nobodys_way(plugin
 @pytest.mark.parametrize(
     ("at", "why"), [("read", "KeyError: 'pool'"), ("nothing", "TypeError: it returns NoneType, no Reading")]
 )
-def test_a_reader_that_fails_to_read_is_named(plugin, monkeypatch, tmp_path, at, why):
+def test_a_reader_that_fails_to_read_is_named(plugin, monkeypatch, written, at, why):
     monkeypatch.setattr(FailingReader, "at", at)
     plugin("fail", "FailingReader")
-    path = tmp_path / "jobs.txt"
-    path.write_text("JOBS!\n")
+    path = written("jobs.txt", "JOBS!\n")
     told = refused(TraceError, "", read_trace, path)
     assert f"{path}: reader 'fail' (" in told
     assert f"fails ({why}); mend it or convert the file by hand" in told

@@ -188,9 +188,8 @@ def test_an_unknown_suffix_is_refused_and_a_missing_folder_made(make_trace, tmp_
     assert (tmp_path / "none" / "jobs.csv").is_file()
 
 
-def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
-    path = tmp_path / "jobs.csv"
-    path.write_text("old")
+def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch, written):
+    path = written("jobs.csv", "old")
 
     def half(frame, target, **_):
         Path(target).write_text("hal")
@@ -222,16 +221,13 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
         (b"PAR1", "not a Parquet file that can be read"),
     ],
 )
-def test_what_is_no_trace_gets_one_clear_line(tmp_path, data, message):
-    path = tmp_path / "jobs.csv"
-    path.write_bytes(data)
+def test_what_is_no_trace_gets_one_clear_line(written, data, message):
+    path = written("jobs.csv", data)
     assert refused(TraceError, message, read_trace, path).startswith(str(path))
 
 
-def test_a_byte_order_mark_carriage_returns_and_spaced_headers_are_fine(tmp_path):
-    path = tmp_path / "jobs.csv"
-    path.write_bytes(b"\xef\xbb\xbfjob_id, pool,submit_time,duration,gpus\r\n007,p,5,1,1\r\n")
-    trace = read_trace(path)
+def test_a_byte_order_mark_carriage_returns_and_spaced_headers_are_fine(written):
+    trace = read_trace(written("jobs.csv", b"\xef\xbb\xbfjob_id, pool,submit_time,duration,gpus\r\n007,p,5,1,1\r\n"))
     assert trace.jobs.rows() == [("007", "p", datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC), 1.0, 1)]
     assert trace.name == "jobs"
     assert trace.source.rows == 1
@@ -277,17 +273,15 @@ def test_what_csv_cannot_hold_is_refused(make_trace, tmp_path):
         write_trace(trace, tmp_path / "jobs.csv")
 
 
-def test_parquet_days_begin_at_midnight(tmp_path):
-    path = tmp_path / "jobs.parquet"
-    path.write_bytes(parquet(submit_time=[date(1970, 1, 2)] * 2))
+def test_parquet_days_begin_at_midnight(written):
+    path = written("jobs.parquet", parquet(submit_time=[date(1970, 1, 2)] * 2))
     assert read_trace(path).submit_s.tolist() == [86400.0] * 2
     assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
     assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [16 * 3600.0] * 2
 
 
-def test_naive_parquet_times(tmp_path):
-    path = tmp_path / "jobs.parquet"
-    path.write_bytes(parquet(submit_time=[datetime(1970, 1, 2, 8)] * 2))
+def test_naive_parquet_times(written):
+    path = written("jobs.parquet", parquet(submit_time=[datetime(1970, 1, 2, 8)] * 2))
     assert read_trace(path).submit_s.tolist() == [86400.0 + 8 * 3600] * 2
     assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
     assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [86400.0] * 2
