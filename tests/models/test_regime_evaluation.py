@@ -1,7 +1,5 @@
 """Scores of regimes, by hand."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -106,14 +104,12 @@ def test_jitter_keeps_the_epochs_and_spares_a_single_regime():
     assert jittered((Regime(16, 9.0),), 0.3, rng) == (Regime(16, 9.0),)
 
 
-def test_ordering_on_the_published_trace():
+def test_ordering_on_the_published_trace(published):
     """K known: restatement, greedy, standard Bayes; K an upper bound: greedy first."""
-    if not (data := os.environ.get("JOBCAST_DATA")):
-        pytest.skip("JOBCAST_DATA is not set: folder that holds shockwave/")
     from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
     from jobcast.traces.readers import read_trace
 
-    folder = Path(data) / "shockwave"
+    folder = published / "shockwave"
     given = {
         "throughputs": str(folder / "throughputs_tacc.csv"),
         "regimes": str(folder / "regimes_120_planned.csv"),

@@ -1,6 +1,4 @@
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -260,20 +258,18 @@ PHILLY_S = (1506902400.0, 1509926400.0, 1511740800.0)
 """2 October, when training begins, 6 November, when it ends, and 27 November 2017."""
 
 
-def philly():
+def busy_pools(philly):
     """Histories of the pools with at least 100 jobs in the training time."""
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the Philly trace is not at hand")
-    trace = read_trace(Path(os.environ["JOBCAST_DATA"]) / "philly/philly_jobs.csv")
+    trace = read_trace(philly / "philly_jobs.csv")
     counts = trace.between(*PHILLY_S[:2]).jobs["pool"].value_counts()
     busy = set(counts.filter(counts["count"] >= 100)["pool"])
     return {name: history for name, history in pool_histories(trace).items() if name in busy}
 
 
 @pytest.mark.slow
-def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
+def test_philly_is_forecast_as_well_as_is_known_to_be_possible(philly):
     """Three later weeks; a PR-AUC above .97 at 720 minutes would mean that a feature sees the future (SIA, Table 9)."""
-    corpus = build_corpus(philly(), *PHILLY_S[::2], (5, 60, 720))
+    corpus = build_corpus(busy_pools(philly), *PHILLY_S[::2], (5, 60, 720))
     model = WillJobsArrive("average").fit(corpus, PHILLY_S[1])
     told = evaluate_arrivals(model, corpus, *PHILLY_S[1:], draws=0)
     blocks = told["horizons"]
@@ -293,9 +289,9 @@ def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
     assert told["without_bots"]["horizons"]["5min"]["pr_auc"] > 0.33
 
 
-def test_a_feature_that_sees_the_future_would_be_noticed_on_philly():
+def test_a_feature_that_sees_the_future_would_be_noticed_on_philly(philly):
     """SIA, Table 9, as printed counts arrivals up to 11 hours ahead at 720 minutes: PR-AUC goes beyond .97."""
-    kept = philly()
+    kept = busy_pools(philly)
     corpus = build_corpus(kept, *PHILLY_S[::2], (720,), step_s=1800.0)
     X = corpus.X.copy()
     for i, name in enumerate(corpus.pools):

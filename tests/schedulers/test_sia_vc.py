@@ -1,9 +1,7 @@
 """SIA_VC against Figure 6 of SIA as it is written, against `fcfs`, and by hand."""
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -100,14 +98,10 @@ def workload_of(trace, pools):
 
 
 @pytest.mark.slow
-def test_six_weeks_of_philly():
-    data = os.environ.get("JOBCAST_DATA")
-    if not data:
-        pytest.skip("JOBCAST_DATA is not set: this test replays philly/philly_jobs.csv")
-    folder = Path(data) / "philly"
+def test_six_weeks_of_philly(philly):
     from_s, until_s = (datetime(2017, *day, tzinfo=UTC).timestamp() for day in ((10, 2), (11, 13)))
-    trace = read_trace(folder / "philly_jobs.csv").between(from_s, until_s)
-    workload, _ = pools_only(workload_of(trace, read_pools(folder / "pools_oct02_nov12.csv").at(from_s)))
+    trace = read_trace(philly / "philly_jobs.csv").between(from_s, until_s)
+    workload, _ = pools_only(workload_of(trace, read_pools(philly / "pools_oct02_nov12.csv").at(from_s)))
     oracle = Oracle(workload)
     log, base = replay(workload, SiaVc(oracle), oracle), replay(workload, Fcfs())
     assert len(log) == 55_853
@@ -185,13 +179,9 @@ def test_the_synthetic_workload_of_sia():
 
 
 @pytest.mark.slow
-def test_three_weeks_of_philly():
-    data = os.environ.get("JOBCAST_DATA")
-    if not data:
-        pytest.skip("JOBCAST_DATA is not set: this test replays philly/philly_jobs.csv")
-    folder = Path(data) / "philly"
-    trace = read_trace(folder / "philly_jobs.csv")
-    pools = read_pools(folder / "pools_nov06_nov26.csv").at(FROM_S)
+def test_three_weeks_of_philly(philly):
+    trace = read_trace(philly / "philly_jobs.csv")
+    pools = read_pools(philly / "pools_nov06_nov26.csv").at(FROM_S)
     workload, _ = pools_only(workload_of(trace.between(FROM_S, UNTIL_S), pools))
     earlier, _ = trace.between(None, FROM_S).to_jobs()
     base = replay(workload, make_policy("fcfs", None, {}))

@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,18 +46,3 @@ def make_trace() -> Callable[..., Trace]:
         return Trace.from_frame(frame, name="made")
 
     return build
-
-
-@pytest.fixture(scope="session")
-def published() -> Path:
-    """The folder of published data, one folder a source."""
-    root = os.environ.get("JOBCAST_DATA")
-    if not root:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv and others")
-    return Path(root)
-
-
-@pytest.fixture(scope="session")
-def philly(published: Path) -> Path:
-    """Folder of the Philly data."""
-    return published / "philly"

@@ -1,6 +1,4 @@
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -268,11 +266,8 @@ def test_the_order_of_the_curves_changes_no_bit(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def real():
-    folder = os.environ.get("JOBCAST_DATA")
-    if folder is None:
-        pytest.skip("JOBCAST_DATA is not set: the training curves are not there")
-    return read_learning_curves(Path(folder) / "curves" / "training_curves.csv").curves
+def real(published):
+    return read_learning_curves(published / "curves" / "training_curves.csv").curves
 
 
 @pytest.mark.parametrize(("prefix", "most", "share"), [(0.2, 0.091, 0.55), (0.5, 0.0211, 0.6)])
