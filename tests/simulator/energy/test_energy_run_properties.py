@@ -1,14 +1,13 @@
 """What holds of every run of jobs with due dates, whatever a legal policy does."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.clock import DAY_S
-from jobcast.domain.energy import POSTPONED, WATT_SECONDS
+from jobcast.domain.energy import POSTPONED
+from tests.contract.energy import check_job, check_nodes
 from tests.contract.random_jobs import check_same
 from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import clusters, energy_jobs, metered, workload_of
@@ -39,54 +38,26 @@ def replayed(case):
     return log, meter, policy
 
 
-def by_brute_force(log, cluster):
-    """Joules and EUR of all nodes between neighbouring instants of any kind, from what is in use in the middle."""
-    spans = log.spans
-    days = np.arange(log.submit_s.min() // DAY_S, log.end_s.max() // DAY_S + 1)
-    edges = (days[:, None] * DAY_S + cluster.tariff.from_s).ravel()
-    begin_s, end_s = log.submit_s.min(), log.end_s.max()
-    instants = np.unique(np.concatenate([spans.from_s, spans.until_s, [begin_s, end_s], edges]))
-    instants = instants[(instants >= begin_s) & (instants <= end_s)]
-    joules, eur = np.zeros(len(cluster.kind_of)), np.zeros(len(cluster.kind_of))
-    for a, b in pairwise(instants):
-        middle = a + 0.5 * (b - a)
-        runs = (spans.from_s <= middle) & (middle < spans.until_s)
-        used = np.bincount(spans.node[runs], spans.gpus[runs], minlength=len(joules)).astype(int)
-        drawn = cluster.power_w[cluster.kind_of, used] * (b - a)
-        joules += drawn
-        eur += drawn * cluster.tariff.at(middle) * cluster.pue / WATT_SECONDS
-    return joules, eur
-
-
 @given(st.booleans().flatmap(lambda idle: runs(idle=idle)))
 def test_what_holds_of_every_run(case):
-    """The cost from the Gantt chart, the engine's from event to event, and brute force agree; so do two runs.
-
-    Stretches over true times of epochs, restarts taken off, add up to a job's epochs and those that it lost.
-    """
+    """As of every policy in tests/contract, of idle nodes too; a second run is the same, to what policies are shown."""
     (workload, _, given), (log, meter, policy), (again, _, other) = case, replayed(case), replayed(case)
-    cluster, spans = workload.cluster, log.spans
-    found = cost_of_spans(spans, cluster, float(log.submit_s.min()), float(log.end_s.max()))
-    joules, eur = by_brute_force(log, cluster)
-    for kwh, cost in ((found.kwh, found.eur), (joules / WATT_SECONDS, eur)):
-        assert kwh == pytest.approx(meter.drawn[:, 0], rel=1e-9, abs=1e-300)
-        assert cost == pytest.approx(meter.drawn[:, 1], rel=1e-9, abs=1e-300)
+    cluster = workload.cluster
+    found = cost_of_spans(log.spans, cluster, float(log.submit_s.min()), float(log.end_s.max()))
+    assert found.kwh == pytest.approx(meter.drawn[:, 0], rel=1e-9, abs=1e-300)
+    assert found.eur == pytest.approx(meter.drawn[:, 1], rel=1e-9, abs=1e-300)
     shares = np.array([log.columns["energy_kwh"].sum(), log.columns["energy_eur"].sum()])
-    busy = cost_of_spans(spans, cluster)
+    busy = cost_of_spans(log.spans, cluster)
     if cluster.power_w[:, 0].any():  # idle nodes draw what belongs to no job
         assert (shares <= meter.drawn.sum(axis=0) * (1 + 1e-9)).all()
     else:
         assert shares == pytest.approx([busy.kwh.sum(), busy.eur.sum()], rel=1e-9, abs=0.0)
     assert (log.start_s >= log.submit_s).all()
+    check_nodes(log, cluster)
     for job in range(len(log)):
-        rows = np.flatnonzero(spans.job == job)
-        assert (spans.from_s[rows][0], spans.until_s[rows][-1]) == (log.start_s[job], log.end_s[job])
-        assert (spans.from_s[rows][1:] >= spans.until_s[rows][:-1]).all()
-        kinds = cluster.kind_of[spans.node[rows]]
-        epoch_s = workload.true_s[job, kinds, spans.gpus[rows].astype(int) - 1]
-        restart_s = np.where(np.arange(len(rows)) > 0, given["restart_s"], 0.0)
-        done = np.maximum(0.0, spans.until_s[rows] - spans.from_s[rows] - restart_s) / epoch_s
-        assert done.sum() == pytest.approx(workload.jobs.epochs[job] + log.columns["lost_epochs"][job], abs=1e-6)
+        check_job(log, workload, job, given["restart_s"])
+        rows = np.flatnonzero(log.spans.job == job)
+        assert log.spans.from_s[rows][0] == log.start_s[job]
         assert len(rows) == 1 + log.preemptions[job] + log.columns["migrations"][job]
     check_same(log, again, but=CLOCK_DEPENDENT)
     for mine, its in zip(policy.views, other.views, strict=True):
