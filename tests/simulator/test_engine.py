@@ -134,12 +134,6 @@ def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
     a, b = made.jobs
 
     class Restart:
-        def lane(self, job):
-            return 0
-
-        def key(self, job):
-            return 0.0
-
         def decide(self, view):
             if view.now_s == 3:
                 return Decision({a.seq: None}, 4.0)

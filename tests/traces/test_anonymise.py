@@ -30,10 +30,6 @@ def campus() -> Trace:
     return replace(trace, jobs=jobs)
 
 
-def order_of_pools(trace: Trace, marks: pl.Series) -> list[list[int]]:
-    return trace.jobs.with_columns(mark=marks).group_by("pool").agg("mark")["mark"].sort().to_list()
-
-
 @pytest.mark.parametrize("k", [2, 5, 20])
 def test_each_look_of_a_user_is_shared_by_k_or_the_user_is_many(campus, k):
     export = anonymised(campus, k=k, seed=1)
