@@ -19,6 +19,12 @@ def refused(kind: type[Exception], words: str, attempt: Callable[..., object], /
     return str(error.value)
 
 
+def kept(model: Any, folder: Path) -> dict[str, bytes]:
+    """What a model saves in a folder, by file."""
+    model.save(folder)
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
 def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
     """A folder of all workers, whose own lie beside one another: whoever needs it first makes it."""
     base = tmp_path_factory.getbasetemp()

@@ -8,7 +8,7 @@ from jobcast.models.load_data import MOST_WINDOWS
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import ALGORITHMS, NewLoad
 from tests.features.pools import arrived
-from tests.shared import refused
+from tests.shared import kept, refused
 
 DAY_S = 86400.0
 HOUR_S = 3600.0
@@ -114,22 +114,17 @@ def test_training_reads_nothing_from_until_on(algorithm, tmp_path):
     until_s = 10 * DAY_S
     quiet = random_pool(3)
     loud = arrived(quiet.arrival_s, np.where(quiet.arrival_s >= until_s, 64.0, quiet.arrival_gpus))
-    for name, history in (("quiet", quiet), ("loud", loud)):
-        NewLoad(algorithm).fit({"a": history}, 0.0, until_s, [60]).save(tmp_path / name)
-    files = sorted(path.name for path in (tmp_path / "quiet").iterdir())
-    assert files == sorted(path.name for path in (tmp_path / "loud").iterdir())
-    assert all((tmp_path / "quiet" / f).read_bytes() == (tmp_path / "loud" / f).read_bytes() for f in files)
+    one, other = (NewLoad(algorithm).fit({"a": history}, 0.0, until_s, [60]) for history in (quiet, loud))
+    assert kept(one, tmp_path / "quiet") == kept(other, tmp_path / "loud")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_files_hold_all_of_it(algorithm, tmp_path):
     history = random_pool(4)
     model = NewLoad(algorithm, 0.9).fit({"a": history}, 10 * DAY_S, 20 * DAY_S, [60, 720])
-    model.save(tmp_path / "first")
+    first = kept(model, tmp_path / "first")
     read = NewLoad.load(tmp_path / "first")
-    read.save(tmp_path / "read")
-    for file in (tmp_path / "first").iterdir():
-        assert file.read_bytes() == (tmp_path / "read" / file.name).read_bytes()
+    assert kept(read, tmp_path / "read") == first
     assert np.array_equal(read.predict(history, [15 * DAY_S]), model.predict(history, [15 * DAY_S]))
     assert (read.coverage, read.pools_, read.trained_until_s_) == (0.9, ("a",), 20 * DAY_S)
 

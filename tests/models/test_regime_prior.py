@@ -14,7 +14,7 @@ from jobcast.models.regimes.ahead import mean_regimes, running, shortest
 from jobcast.models.regimes.guarded import ServedRegimePrior
 from jobcast.models.regimes.numbers import NOTHING_KNOWN, Piece, survival
 from jobcast.models.regimes.trajectories import progress_at
-from tests.shared import refused
+from tests.shared import kept, refused
 
 SIZES = (16, 32, 64)
 EPOCH_S = {16: 60.0, 32: 40.0, 64: 30.0}
@@ -83,9 +83,7 @@ def test_beats_restatement_on_jobs_that_it_has_not_seen(prior):
 
 @pytest.mark.slow
 def test_same_seed_same_bytes_and_same_answers(prior, tmp_path):
-    prior.save(tmp_path / "a")
-    learned(FEW).save(tmp_path / "b")
-    assert (tmp_path / "a" / "metadata.json").read_bytes() == (tmp_path / "b" / "metadata.json").read_bytes()
+    assert kept(prior, tmp_path / "a") == kept(learned(FEW), tmp_path / "b")
     read = RegimePrior.load(tmp_path / "a")
     job, progress = job_of(Training("B", 16, 90, "gns", EPOCH_S)), Progress(4.0, (Regime(16, 4.0),))
     assert read.remaining_time(job, progress) == prior.remaining_time(job, progress)

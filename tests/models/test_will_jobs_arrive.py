@@ -13,6 +13,7 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
 from jobcast.traces.history import pool_histories
 from jobcast.traces.readers import read_trace
 from tests.features.pools import arrived
+from tests.shared import kept
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S
@@ -81,9 +82,9 @@ def test_nothing_from_until_on_is_read(corpus, tmp_path):
     untouched = np.stack([corpus.purged(UNTIL_S, horizon) for horizon in range(2)], axis=1)
     arrives = np.where(untouched, corpus.arrives, ~corpus.arrives)
     X = np.where(untouched[:, :, None], corpus.X, -1.0).astype(np.float32)
-    for name, rows in (("true", corpus), ("false", replace(corpus, arrives=arrives, X=X))):
-        WillJobsArrive(settings=SMALL).fit(rows, UNTIL_S).save(tmp_path / name)
-    assert files_of(tmp_path / "true") == files_of(tmp_path / "false")
+    both = corpus, replace(corpus, arrives=arrives, X=X)
+    one, other = (WillJobsArrive(settings=SMALL).fit(rows, UNTIL_S) for rows in both)
+    assert kept(one, tmp_path / "true") == kept(other, tmp_path / "false")
 
 
 def test_thresholds_do_not_read_windows_that_cross_into_what_a_fold_forecasts(corpus):
@@ -109,17 +110,16 @@ def test_thresholds_do_not_read_windows_that_cross_into_what_a_fold_forecasts(co
 
 
 def test_same_training_same_bytes_and_reading_gives_the_same_answers(model, corpus, tmp_path):
-    model.save(tmp_path / "first")
-    WillJobsArrive(model.algorithm, settings=model.settings).fit(corpus, UNTIL_S).save(tmp_path / "again")
+    first = kept(model, tmp_path / "first")
+    again = WillJobsArrive(model.algorithm, settings=model.settings).fit(corpus, UNTIL_S)
     read = WillJobsArrive.load(tmp_path / "first")
-    read.save(tmp_path / "read")
-    assert files_of(tmp_path / "first") == files_of(tmp_path / "again") == files_of(tmp_path / "read")
+    assert first == kept(again, tmp_path / "again") == kept(read, tmp_path / "read")
     assert np.array_equal(read.predict_proba(corpus.X), model.predict_proba(corpus.X))
     assert np.array_equal(read.thresholds_gate_, model.thresholds_gate_)
     assert np.array_equal(read.thresholds_f1_others_, model.thresholds_f1_others_)
     assert read.bot_pools_ == model.bot_pools_
     expected = {f"{k}min.{suffix}" for k in (5, 60) for suffix in FILES[model.algorithm]}
-    assert set(files_of(tmp_path / "first")) == {"metadata.json", *expected}
+    assert set(first) == {"metadata.json", *expected}
 
 
 def test_knows_what_it_was_trained_on(model, corpus):
@@ -157,9 +157,8 @@ def test_with_bots_alone_there_are_thresholds_all_the_same(corpus):
 def test_forecasts_that_are_known_already_give_the_same_model(corpus, tmp_path):
     model = WillJobsArrive("logistic")
     told = out_of_fold(Learner("logistic"), corpus, 0.0, UNTIL_S)
-    model.fit(corpus, UNTIL_S, told).save(tmp_path / "given")
-    WillJobsArrive("logistic").fit(corpus, UNTIL_S).save(tmp_path / "own")
-    assert files_of(tmp_path / "given") == files_of(tmp_path / "own")
+    own = WillJobsArrive("logistic").fit(corpus, UNTIL_S)
+    assert kept(model.fit(corpus, UNTIL_S, told), tmp_path / "given") == kept(own, tmp_path / "own")
 
 
 def test_reads_only_the_columns_that_it_may(corpus, tmp_path):
@@ -306,7 +305,3 @@ def test_a_feature_that_sees_the_future_would_be_noticed_on_philly(philly):
         for rows in (corpus, leaking)
     ]
     assert told[0]["pr_auc"] < 0.97 < told[1]["pr_auc"]
-
-
-def files_of(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
