@@ -87,6 +87,21 @@ def look_once():
         setattr(module, name, cache(getattr(module, name)))
 
 
+@pytest.fixture(scope="session")
+def published() -> Path:
+    """The folder of published data, one folder a source."""
+    root = os.environ.get("JOBCAST_DATA")
+    if not root:
+        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv and others")
+    return Path(root)
+
+
+@pytest.fixture(scope="session")
+def philly(published) -> Path:
+    """Folder of the Philly data."""
+    return published / "philly"
+
+
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")
 """Groups that take a worker for minutes, the longest first; `matrix` makes the run that many later files share."""
 

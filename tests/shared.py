@@ -1,16 +1,32 @@
-"""What all workers of a session share: whoever needs it first makes it, the others wait for it."""
+"""What tests share: how they look at what is refused, and what all workers of a session have in common."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobcast.domain.errors import JobcastError
 from jobcast.models.registry.store_lock import locked
 
 
+def refused(kind: type[Exception], words: str, attempt: Callable[..., object], /, *args: Any, **named: Any) -> str:
+    """What an attempt is refused with: an error of that kind, in which `words` are found; ours take one line."""
+    with pytest.raises(kind, match=words or None) as error:
+        attempt(*args, **named)
+    assert not isinstance(error.value, JobcastError) or "\n" not in str(error.value)
+    return str(error.value)
+
+
+def kept(model: Any, folder: Path) -> dict[str, bytes]:
+    """What a model saves in a folder, by file."""
+    model.save(folder)
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
 def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
-    """A folder of all workers, whose own lie beside one another."""
+    """A folder of all workers, whose own lie beside one another: whoever needs it first makes it."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     folder.mkdir(exist_ok=True)

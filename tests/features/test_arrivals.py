@@ -1,9 +1,7 @@
 """Features of arrivals, by hand: every window with events on both of its edges."""
 
 import math
-import os
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +22,7 @@ from jobcast.features.kernels import N_COLUMNS
 from jobcast.features.load_features import InstantFeatures, load_features
 from jobcast.features.loads import sliding_max, window_loads
 from tests.features.pools import known_at, plain_features, pool_of, random_pool
+from tests.shared import refused
 
 MONDAY = 345600.0 + 40 * 604800.0
 """1970-01-05 was a Monday; so is the day 40 weeks later."""
@@ -96,10 +95,8 @@ def test_horizons_may_be_short():
 
 
 def test_refuses_descending_instants_and_empty_horizons():
-    with pytest.raises(ValueError, match="ascending"):
-        arrival_features(pool_of([]), [2.0, 1.0], [MINUTES_5])
-    with pytest.raises(ValueError, match="positive"):
-        arrival_features(pool_of([]), [1.0], [MINUTES_5, 0.0])
+    refused(ValueError, "ascending", arrival_features, pool_of([]), [2.0, 1.0], [MINUTES_5])
+    refused(ValueError, "positive", arrival_features, pool_of([]), [1.0], [MINUTES_5, 0.0])
 
 
 @given(
@@ -184,14 +181,11 @@ def test_read_only_columns_give_the_same_rows():
     assert np.array_equal(arrival_features(history, ticks, HORIZONS_S), expected)
 
 
-def test_training_rows_are_serving_rows_on_philly():
-    data = os.environ.get("JOBCAST_DATA")
-    if not data:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv")
+def test_training_rows_are_serving_rows_on_philly(philly):
     from jobcast.traces.history import pool_histories
     from jobcast.traces.readers import read_trace
 
-    trace = read_trace(Path(data) / "philly" / "philly_jobs.csv")
+    trace = read_trace(philly / "philly_jobs.csv")
     ticks = np.arange(np.ceil(trace.submit_s[0] / 300) * 300, trace.submit_s[-1], 300.0)
     for history in pool_histories(trace).values():
         batch = arrival_features(history, ticks, HORIZONS_S)

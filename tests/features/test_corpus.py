@@ -14,6 +14,7 @@ from jobcast.features.arrivals import arrival_features, feature_names
 from jobcast.features.corpus import SCORED, Corpus, active_grid, build_corpus, grid
 from jobcast.features.targets import arrivals_within, load_within
 from tests.features.pools import arrived, random_pool
+from tests.shared import refused
 
 DAY = 86400.0
 ARRAYS = ("pool_index", "tick_s", "X", "arrives", "load")
@@ -100,8 +101,7 @@ def _with_arrival(history, time_s):
 def test_of_pools_keeps_their_rows(histories, corpus):
     subset = corpus.of_pools(["c", "b"])
     assert same(subset, build_corpus({name: histories[name] for name in "bc"}, 0.0, DAY, (5, 7.5, 720)))
-    with pytest.raises(ValueError, match=r"\['nobody'\].*\['a', 'b', 'c'\]"):
-        corpus.of_pools(["a", "nobody"])
+    refused(ValueError, r"\['nobody'\].*\['a', 'b', 'c'\]", corpus.of_pools, ["a", "nobody"])
 
 
 def test_file_brings_the_corpus_back(histories, corpus, tmp_path):
@@ -131,15 +131,12 @@ def test_file_is_the_same_to_the_byte_in_every_process(tmp_path, monkeypatch):
 
 
 def test_says_what_is_no_corpus(tmp_path):
-    with pytest.raises(TrainingError, match="no such corpus"):
-        Corpus.read(tmp_path / "missing.parquet")
+    refused(TrainingError, "no such corpus", Corpus.read, tmp_path / "missing.parquet")
     (tmp_path / "text.parquet").write_text("pool,tick_s")
-    with pytest.raises(TrainingError, match="not a Parquet file"):
-        Corpus.read(tmp_path / "text.parquet")
+    refused(TrainingError, "not a Parquet file", Corpus.read, tmp_path / "text.parquet")
     for columns in ({"pool": ["a"]}, {"pool": ["a"], "tick_s": [0.0]}, {"tick_s": [0.0], "load@5min": [0.0]}):
         pl.DataFrame(columns).write_parquet(tmp_path / "other.parquet")
-        with pytest.raises(TrainingError, match="not a corpus"):
-            Corpus.read(tmp_path / "other.parquet")
+        refused(TrainingError, "not a corpus", Corpus.read, tmp_path / "other.parquet")
 
 
 def test_instants_far_from_every_event_are_left_out():

@@ -20,6 +20,7 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from tests.features.pools import arrived
 from tests.models.drawn_days import drawn_intervals, near
+from tests.shared import refused
 
 DAY_S = 86400.0
 FROM_S, UNTIL_S = 4 * DAY_S, 6 * DAY_S
@@ -195,8 +196,7 @@ def test_a_horizon_that_does_not_fit_has_no_figures(model, corpus):
 def test_nothing_to_score_and_other_features_are_refused(model, corpus):
     with pytest.raises(TrainingError, match="no pool has a window of 5min or 60min"):
         evaluate_arrivals(model, corpus, UNTIL_S, UNTIL_S + 1)
-    with pytest.raises(TrainingError, match="nothing to score"):
-        evaluate_arrivals(model, corpus.of_rows(np.zeros(len(corpus), bool)))
+    refused(TrainingError, "nothing to score", evaluate_arrivals, model, corpus.of_rows(np.zeros(len(corpus), bool)))
     with pytest.raises(RegistryError, match="feature 0 is 'arrivals_1h_ago' in the model and 'other' in the data"):
         evaluate_arrivals(model, replace(corpus, feature_names=("other", *corpus.feature_names[1:])))
     with pytest.raises(RegistryError, match=r"forecasts \[5, 60\] minutes, the features are of \[5, 90\]"):
@@ -337,7 +337,5 @@ def test_intervals_of_loads_are_of_the_figures_of_drawn_days():
 
 def test_loads_that_cannot_be_scored_are_refused(histories):
     model = last_window()
-    with pytest.raises(TrainingError, match="nothing to score"):
-        evaluate_loads(model, histories, 0.0, 1800.0)
-    with pytest.raises(TrainingError, match="nothing to score"):
-        evaluate_loads(model, {}, 0.0, DAY_S)
+    refused(TrainingError, "nothing to score", evaluate_loads, model, histories, 0.0, 1800.0)
+    refused(TrainingError, "nothing to score", evaluate_loads, model, {}, 0.0, DAY_S)

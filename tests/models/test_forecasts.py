@@ -16,6 +16,7 @@ from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace
+from tests.shared import refused
 
 POOLS = ("busy", "calm")
 HORIZONS_S = (300.0, 3600.0)
@@ -194,10 +195,8 @@ def test_a_horizon_that_no_predictor_knows(scenario):
     history, source = scenario.source()
     move(history, source, scenario.end_s)
     line = "will-jobs-arrive knows the horizons 5min, 60min, not 30min; train it with `--horizons ...,30`"
-    with pytest.raises(RegistryError, match=line):
-        source.will_jobs_arrive("busy", 1800.0)
-    with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 720min"):
-        source.new_load("busy", 43_200.0)
+    refused(RegistryError, line, source.will_jobs_arrive, "busy", 1800.0)
+    refused(RegistryError, "new-load knows the horizons 5min, 60min, not 720min", source.new_load, "busy", 43_200.0)
 
 
 def test_predictors_of_different_horizons_do_not_go_together(scenario):

@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -95,24 +92,17 @@ def test_a_larger_first_batch_is_counted_in_the_samples_of_the_unit():
     assert phases(KNOWN, fixed, curve, 1)[0].goodput[0] == pytest.approx(128 / 0.148 * 2 / 3)
 
 
-def measured(app):
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the folder that holds curves/")
-    folder = Path(os.environ["JOBCAST_DATA"]) / "curves"
-    return read_step_times(folder / "step_times.csv")[app], read_noise_curves(folder / "training_curves.csv")[app]
-
-
 @pytest.mark.parametrize("app", ["cifar10", "deepspeech2", "ncf", "bert"])
-def test_the_fit_on_the_measurements_of_pollux(app):
-    times, _ = measured(app)
+def test_the_fit_on_the_measurements_of_pollux(published, app):
+    times = read_step_times(published / "curves" / "step_times.csv")[app]
     predicted = fit_throughput(times).step_s(times.nodes, times.gpus, times.local_batch_size)
     assert np.median(np.abs(predicted / times.step_s - 1)) < 0.08
 
 
-def test_the_noise_scale_explains_the_progress_that_was_measured():
+def test_the_noise_scale_explains_the_progress_that_was_measured(published):
     # cifar10: steps of 128 samples that a step of a larger batch is worth, over the whole training
-    _, curves = measured("cifar10")
-    for size, curve in curves.items():
+    curves = read_noise_curves(published / "curves" / "training_curves.csv")
+    for size, curve in curves["cifar10"].items():
         worth = size / 128 * efficiency_over(curve, size)
         steps = np.diff(curve.progress, prepend=0.0) / worth
         taken = {128: 39062, 256: 20377, 512: 10615, 1024: 5722, 2048: 3178, 4096: 2011}[size]  # the file's iterations

@@ -11,6 +11,7 @@ from jobcast.models.classifiers import ExtraTrees
 from jobcast.models.metadata import METADATA, booster_of, read_metadata, write_metadata
 from jobcast.models.new_load import NewLoad
 from tests.features.pools import arrived
+from tests.shared import refused
 
 
 def test_keys_are_sorted_so_that_equal_models_are_equal_bytes(tmp_path):
@@ -21,17 +22,13 @@ def test_keys_are_sorted_so_that_equal_models_are_equal_bytes(tmp_path):
 
 
 def test_missing_foreign_newer_and_broken_files_are_named(tmp_path):
-    with pytest.raises(RegistryError, match=r"metadata\.json: cannot be read"):
-        read_metadata(tmp_path, "new-load")
+    refused(RegistryError, r"metadata\.json: cannot be read", read_metadata, tmp_path, "new-load")
     write_metadata(tmp_path, "job-duration", {})
-    with pytest.raises(RegistryError, match="holds 'job-duration', not 'new-load'"):
-        read_metadata(tmp_path, "new-load")
+    refused(RegistryError, "holds 'job-duration', not 'new-load'", read_metadata, tmp_path, "new-load")
     write_metadata(tmp_path, "new-load", {"format": 2})
-    with pytest.raises(RegistryError, match="format 2, this version reads 1"):
-        read_metadata(tmp_path, "new-load")
+    refused(RegistryError, "format 2, this version reads 1", read_metadata, tmp_path, "new-load")
     (tmp_path / METADATA).write_text("{", encoding="utf-8")
-    with pytest.raises(RegistryError, match="not valid JSON"):
-        read_metadata(tmp_path, "new-load")
+    refused(RegistryError, "not valid JSON", read_metadata, tmp_path, "new-load")
 
 
 def test_a_file_beyond_the_limit_is_not_read(tmp_path):
@@ -48,8 +45,7 @@ def test_a_model_may_not_declare_more_windows_than_are_learnt_from(tmp_path, win
     told = json.loads((tmp_path / METADATA).read_text())
     told["rule"]["lending_windows"] = [windows]
     (tmp_path / METADATA).write_text(json.dumps(told))
-    with pytest.raises(RegistryError, match="windows of load where 1 to 24 can be; train the model again"):
-        NewLoad.load(tmp_path)
+    refused(RegistryError, "windows of load where 1 to 24 can be; train the model again", NewLoad.load, tmp_path)
 
 
 def test_a_text_holds_the_leaves_that_it_declares():

@@ -8,6 +8,7 @@ from jobcast.models.load_data import MOST_WINDOWS
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import ALGORITHMS, NewLoad
 from tests.features.pools import arrived
+from tests.shared import kept, refused
 
 DAY_S = 86400.0
 HOUR_S = 3600.0
@@ -113,22 +114,17 @@ def test_training_reads_nothing_from_until_on(algorithm, tmp_path):
     until_s = 10 * DAY_S
     quiet = random_pool(3)
     loud = arrived(quiet.arrival_s, np.where(quiet.arrival_s >= until_s, 64.0, quiet.arrival_gpus))
-    for name, history in (("quiet", quiet), ("loud", loud)):
-        NewLoad(algorithm).fit({"a": history}, 0.0, until_s, [60]).save(tmp_path / name)
-    files = sorted(path.name for path in (tmp_path / "quiet").iterdir())
-    assert files == sorted(path.name for path in (tmp_path / "loud").iterdir())
-    assert all((tmp_path / "quiet" / f).read_bytes() == (tmp_path / "loud" / f).read_bytes() for f in files)
+    one, other = (NewLoad(algorithm).fit({"a": history}, 0.0, until_s, [60]) for history in (quiet, loud))
+    assert kept(one, tmp_path / "quiet") == kept(other, tmp_path / "loud")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_files_hold_all_of_it(algorithm, tmp_path):
     history = random_pool(4)
     model = NewLoad(algorithm, 0.9).fit({"a": history}, 10 * DAY_S, 20 * DAY_S, [60, 720])
-    model.save(tmp_path / "first")
+    first = kept(model, tmp_path / "first")
     read = NewLoad.load(tmp_path / "first")
-    read.save(tmp_path / "read")
-    for file in (tmp_path / "first").iterdir():
-        assert file.read_bytes() == (tmp_path / "read" / file.name).read_bytes()
+    assert kept(read, tmp_path / "read") == first
     assert np.array_equal(read.predict(history, [15 * DAY_S]), model.predict(history, [15 * DAY_S]))
     assert (read.coverage, read.pools_, read.trained_until_s_) == (0.9, ("a",), 20 * DAY_S)
 
@@ -162,9 +158,7 @@ def test_a_pool_in_which_all_jobs_are_alike_is_learnt():
 def test_what_cannot_be_trained_or_read_is_refused(tmp_path):
     with pytest.raises(TrainingError, match="no window of 720min in the training time"):
         NewLoad().fit({"a": hourly([1], 1)}, 0.0, HOUR_S, [720])
-    with pytest.raises(TrainingError, match="no pool has enough jobs"):
-        NewLoad().fit({}, 0.0, DAY_S, [60])
+    refused(TrainingError, "no pool has enough jobs", lambda: NewLoad().fit({}, 0.0, DAY_S, [60]))
     with pytest.raises(RegistryError, match="algorithm 'magic' is not known; choose from quantile, sliding-max"):
         NewLoad("magic").fit({"a": hourly([1], 2)}, 0.0, 2 * DAY_S, [60])
-    with pytest.raises(RegistryError, match="cannot be read"):
-        NewLoad.load(tmp_path)
+    refused(RegistryError, "cannot be read", NewLoad.load, tmp_path)

@@ -18,6 +18,7 @@ from jobcast.models.registry.artifacts import register_scheme
 from jobcast.models.registry.home import database_file, database_uri
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
+from tests.shared import refused
 
 REGISTER = """
 import sys
@@ -180,10 +181,8 @@ def test_bad_events_are_named(saved):
     model = served(saved["new-load"])
     with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 30min"):
         model.predict(model.example(), {"horizons": [30.0]})
-    with pytest.raises(TraceError, match="events: columns gpus missing"):
-        model.predict(model.example().drop(columns="gpus"))
-    with pytest.raises(TraceError, match="events: no jobs"):
-        model.predict(model.example().iloc[:0])
+    refused(TraceError, "events: columns gpus missing", model.predict, model.example().drop(columns="gpus"))
+    refused(TraceError, "events: no jobs", model.predict, model.example().iloc[:0])
     with pytest.raises(TraceError, match="no job on GPUs was submitted by -1 s; choose a later `at`"):
         model.predict(model.example(), {"at": -1.0})
 

@@ -28,6 +28,7 @@ from jobcast.models.registry.store import OWNER_TAG, UnfinishedRun
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner
 from tests.models.registry_servers import one_alias_only, registering
+from tests.shared import refused
 
 
 @pytest.fixture
@@ -276,8 +277,7 @@ def test_code_that_differs_from_what_was_registered_leaves_the_store_by_no_door(
         with zipfile.ZipFile(archive, "w") as packed:
             for one, data in {**files, name: b"import evil"}.items():
                 packed.writestr(one, data)
-    with pytest.raises(RegistryError, match="restore it from a copy"):
-        registry.export(version, tmp_path / "out" / "exported")
+    refused(RegistryError, "restore it from a copy", registry.export, version, tmp_path / "out" / "exported")
     assert list((tmp_path / "out").iterdir()) == []
     assert registry.load(version).name == "new-load"  # by the code that is installed
 
@@ -295,8 +295,7 @@ def test_the_digest_covers_what_mlflow_reads(registry, name):
     version = registry.resolve("new-load")
     file = registry.folder(version) / name
     file.write_text(file.read_text().replace("new-load", "new-laod").replace("numpy", "numpi").replace("models", "m"))
-    with pytest.raises(RegistryError, match=r"differs from what was registered|damaged|no jobcast\.json"):
-        registry.load(version)
+    refused(RegistryError, r"differs from what was registered|damaged|no jobcast\.json", registry.load, version)
 
 
 def test_a_version_with_its_code_inside_as_older_stores_hold_it_still_loads(registry, tmp_path):

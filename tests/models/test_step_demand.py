@@ -1,8 +1,5 @@
 """Demand functions of measured step times: Pollux's model is found again, and its errors are told."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -94,11 +91,8 @@ def test_what_does_not_suffice_is_refused():
 
 
 @pytest.mark.slow
-def test_the_published_step_times():
-    data = os.environ.get("JOBCAST_DATA")
-    if data is None:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds curves/step_times.csv")
-    for app, times in read_step_times(Path(data) / "curves" / "step_times.csv").items():
+def test_the_published_step_times(published):
+    for app, times in read_step_times(published / "curves" / "step_times.csv").items():
         size = default_batch_size(times, 16)
         errors = left_out_errors(times, size, 16)
         assert errors["table"]["speedup_mean_pct"] < 12, app

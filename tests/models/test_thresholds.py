@@ -1,8 +1,5 @@
 """Thresholds on probabilities of arrivals, and pools that run like clockwork."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -109,12 +106,10 @@ def test_the_clockwork_is_found_from_what_was_seen():
     assert bot_pools(corpus, corpus.until(10 * DAY_S)) == ("b", "c")
 
 
-def test_philly_has_one():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the Philly trace is not at hand")
+def test_philly_has_one(philly):
     from jobcast.traces.history import pool_histories
     from jobcast.traces.readers import read_trace
 
-    trace = read_trace(Path(os.environ["JOBCAST_DATA"]) / "philly/philly_jobs.csv")
+    trace = read_trace(philly / "philly_jobs.csv")
     corpus = build_corpus(pool_histories(trace), 1506902400.0, 1509926400.0, (60,))
     assert bot_pools(corpus, corpus.until(1509926400.0)) == ("11cb48",)

@@ -1,6 +1,4 @@
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
 from jobcast.traces.history import pool_histories
 from jobcast.traces.readers import read_trace
 from tests.features.pools import arrived
+from tests.shared import kept
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S
@@ -83,9 +82,9 @@ def test_nothing_from_until_on_is_read(corpus, tmp_path):
     untouched = np.stack([corpus.purged(UNTIL_S, horizon) for horizon in range(2)], axis=1)
     arrives = np.where(untouched, corpus.arrives, ~corpus.arrives)
     X = np.where(untouched[:, :, None], corpus.X, -1.0).astype(np.float32)
-    for name, rows in (("true", corpus), ("false", replace(corpus, arrives=arrives, X=X))):
-        WillJobsArrive(settings=SMALL).fit(rows, UNTIL_S).save(tmp_path / name)
-    assert files_of(tmp_path / "true") == files_of(tmp_path / "false")
+    both = corpus, replace(corpus, arrives=arrives, X=X)
+    one, other = (WillJobsArrive(settings=SMALL).fit(rows, UNTIL_S) for rows in both)
+    assert kept(one, tmp_path / "true") == kept(other, tmp_path / "false")
 
 
 def test_thresholds_do_not_read_windows_that_cross_into_what_a_fold_forecasts(corpus):
@@ -111,17 +110,16 @@ def test_thresholds_do_not_read_windows_that_cross_into_what_a_fold_forecasts(co
 
 
 def test_same_training_same_bytes_and_reading_gives_the_same_answers(model, corpus, tmp_path):
-    model.save(tmp_path / "first")
-    WillJobsArrive(model.algorithm, settings=model.settings).fit(corpus, UNTIL_S).save(tmp_path / "again")
+    first = kept(model, tmp_path / "first")
+    again = WillJobsArrive(model.algorithm, settings=model.settings).fit(corpus, UNTIL_S)
     read = WillJobsArrive.load(tmp_path / "first")
-    read.save(tmp_path / "read")
-    assert files_of(tmp_path / "first") == files_of(tmp_path / "again") == files_of(tmp_path / "read")
+    assert first == kept(again, tmp_path / "again") == kept(read, tmp_path / "read")
     assert np.array_equal(read.predict_proba(corpus.X), model.predict_proba(corpus.X))
     assert np.array_equal(read.thresholds_gate_, model.thresholds_gate_)
     assert np.array_equal(read.thresholds_f1_others_, model.thresholds_f1_others_)
     assert read.bot_pools_ == model.bot_pools_
     expected = {f"{k}min.{suffix}" for k in (5, 60) for suffix in FILES[model.algorithm]}
-    assert set(files_of(tmp_path / "first")) == {"metadata.json", *expected}
+    assert set(first) == {"metadata.json", *expected}
 
 
 def test_knows_what_it_was_trained_on(model, corpus):
@@ -159,9 +157,8 @@ def test_with_bots_alone_there_are_thresholds_all_the_same(corpus):
 def test_forecasts_that_are_known_already_give_the_same_model(corpus, tmp_path):
     model = WillJobsArrive("logistic")
     told = out_of_fold(Learner("logistic"), corpus, 0.0, UNTIL_S)
-    model.fit(corpus, UNTIL_S, told).save(tmp_path / "given")
-    WillJobsArrive("logistic").fit(corpus, UNTIL_S).save(tmp_path / "own")
-    assert files_of(tmp_path / "given") == files_of(tmp_path / "own")
+    own = WillJobsArrive("logistic").fit(corpus, UNTIL_S)
+    assert kept(model.fit(corpus, UNTIL_S, told), tmp_path / "given") == kept(own, tmp_path / "own")
 
 
 def test_reads_only_the_columns_that_it_may(corpus, tmp_path):
@@ -260,20 +257,18 @@ PHILLY_S = (1506902400.0, 1509926400.0, 1511740800.0)
 """2 October, when training begins, 6 November, when it ends, and 27 November 2017."""
 
 
-def philly():
+def busy_pools(philly):
     """Histories of the pools with at least 100 jobs in the training time."""
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the Philly trace is not at hand")
-    trace = read_trace(Path(os.environ["JOBCAST_DATA"]) / "philly/philly_jobs.csv")
+    trace = read_trace(philly / "philly_jobs.csv")
     counts = trace.between(*PHILLY_S[:2]).jobs["pool"].value_counts()
     busy = set(counts.filter(counts["count"] >= 100)["pool"])
     return {name: history for name, history in pool_histories(trace).items() if name in busy}
 
 
 @pytest.mark.slow
-def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
+def test_philly_is_forecast_as_well_as_is_known_to_be_possible(philly):
     """Three later weeks; a PR-AUC above .97 at 720 minutes would mean that a feature sees the future (SIA, Table 9)."""
-    corpus = build_corpus(philly(), *PHILLY_S[::2], (5, 60, 720))
+    corpus = build_corpus(busy_pools(philly), *PHILLY_S[::2], (5, 60, 720))
     model = WillJobsArrive("average").fit(corpus, PHILLY_S[1])
     told = evaluate_arrivals(model, corpus, *PHILLY_S[1:], draws=0)
     blocks = told["horizons"]
@@ -293,9 +288,9 @@ def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
     assert told["without_bots"]["horizons"]["5min"]["pr_auc"] > 0.33
 
 
-def test_a_feature_that_sees_the_future_would_be_noticed_on_philly():
+def test_a_feature_that_sees_the_future_would_be_noticed_on_philly(philly):
     """SIA, Table 9, as printed counts arrivals up to 11 hours ahead at 720 minutes: PR-AUC goes beyond .97."""
-    kept = philly()
+    kept = busy_pools(philly)
     corpus = build_corpus(kept, *PHILLY_S[::2], (720,), step_s=1800.0)
     X = corpus.X.copy()
     for i, name in enumerate(corpus.pools):
@@ -310,7 +305,3 @@ def test_a_feature_that_sees_the_future_would_be_noticed_on_philly():
         for rows in (corpus, leaking)
     ]
     assert told[0]["pr_auc"] < 0.97 < told[1]["pr_auc"]
-
-
-def files_of(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}

@@ -20,6 +20,7 @@ from jobcast.schedulers.registry import (
     resolve_policy,
 )
 from jobcast.schedulers.settings import Settings
+from tests.shared import refused
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
 SIAS = ["themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_plan", "sia_preempt", "milp"]
@@ -76,10 +77,7 @@ def test_settings_come_as_text_or_as_values():
     ],
 )
 def test_mistakes_get_one_line_that_lists_what_is_known(name, settings, message):
-    with pytest.raises(ConfigError) as caught:
-        make_policy(name, FORECASTS, settings)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
+    assert refused(ConfigError, "", make_policy, name, FORECASTS, settings).startswith(message)
 
 
 @pytest.mark.parametrize("name", ["sia_vc", "milp"])
@@ -95,8 +93,7 @@ def test_settings_of_the_scenario_are_read_and_not_passed_on():
 
 
 def test_a_policy_that_needs_forecasts_says_so():
-    with pytest.raises(ConfigError, match="policy sia needs forecasts"):
-        make_policy("sia", None, {})
+    refused(ConfigError, "policy sia needs forecasts", make_policy, "sia", None, {})
 
 
 MILD = PolicySpec(name="theirs", kind=ENERGY, make=lambda given, own: Strict(own), summary="waits", settings=Settings)
@@ -190,8 +187,7 @@ def test_other_names_stand_for_themselves():
     assert resolve_policy("las") == (BUILT_IN["las"], None)
     assert resolve_policy("sia", elastic=True, profiles=True) == (BUILT_IN["sia"], None)
     for name in set(SHORT) - {"las"}:
-        with pytest.raises(ConfigError, match=f"unknown policy {name}"):
-            resolve_policy(name)
+        refused(ConfigError, f"unknown policy {name}", resolve_policy, name)
 
 
 def test_a_policy_of_another_kind_is_refused_with_those_that_there_are():

@@ -1,20 +1,30 @@
 """Rounds on the engine: who runs when, what starts cost, and what a policy is shown."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
 
+from jobcast.domain.energy import EnergyCluster, EpochTimes
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.domain.training import Progress, Regime, Training
+from jobcast.domain.training import Goodputs, Progress, Regime, Training
+from jobcast.schedulers.gavel import Gavel, centre, water
+from jobcast.schedulers.placement import NodePlacement
 from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.schedulers.round_rules import LeastAttained
-from jobcast.schedulers.rounds import OneRoundLate, Rounds, ShareRounds, expected
-from jobcast.simulator.engine import replay
+from jobcast.schedulers.rounds import OneRoundLate, Rounds, ShareRounds, expected, speeds_of
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
 from tests.schedulers.rounds_driver import Equal, InOrder, active, gangs, seqs, state
+from tests.simulator.laws.test_epochs import NODES, TIMES, gang, world
 
 
 def test_rounds_are_fixed_and_a_start_costs_its_time():
@@ -241,3 +251,178 @@ def test_settings_that_cannot_be_used():
         make_policy("las", None, {"solve": "later"})
     with pytest.raises(ConfigError, match="solve=beside and mechanism=gavel exclude each other"):
         make_policy("las", None, {"solve": "beside", "mechanism": "gavel"})
+
+
+# Rounds in a law in which GPUs of a job may change: what policies are told of it, what becomes of their answers.
+
+
+class Numbers:
+    """Runs all jobs in each round on so many GPUs, by job; keeps what it was shown."""
+
+    def __init__(self, *rounds):
+        self.rounds, self.seen = rounds, []
+
+    def choose(self, state):
+        gpus = self.rounds[min(state.index, len(self.rounds) - 1)]
+        self.seen.append({one.job.job_id: one for one in state.active})
+        return [replace(one.job, gpus=gpus.get(one.job.job_id, one.job.gpus)) for one in state.active]
+
+
+def speeds(*times_s, asked):
+    """By GPUs from one on."""
+    return {gpus: pytest.approx(times_s[asked - 1] / one) for gpus, one in enumerate(times_s, 1)}
+
+
+def played(policy, *jobs, nodes=(), **given):
+    workload, law = world(*jobs, **given)
+    seats = NodePlacement(nodes) if nodes else None
+    return Simulation(workload, Rounds(policy, "numbers", 30.0, 0.0, seats), law=law).run().log()
+
+
+@pytest.mark.parametrize("nodes", [(), (2, 4, 4)])
+def test_a_job_gets_on_by_the_gpus_that_it_is_given(nodes):
+    """5 epochs of 6 s on 2 GPUs in the first round, 5 of 4 s on 4 GPUs after it."""
+    policy = Numbers({"a": 2}, {"a": 4})
+    log = played(policy, gang("a", gpus=4, min_gpus=1), nodes=nodes)
+    assert log.end_s.tolist() == [50.0]
+    assert log.spans.gpus.tolist() == [2.0, 4.0]
+    assert [one["a"].gpus for one in policy.seen] == [0, 2]
+    assert [one["a"].run_s for one in policy.seen] == [0.0, 20.0]  # of 40 s on the 4 GPUs asked for
+
+
+def test_policies_are_told_what_jobs_may_have():
+    """Those that tell no fewest GPUs, or may not be stopped, keep their number."""
+    policy = Numbers({})
+    jobs = (
+        gang("a", gpus=2, min_gpus=1),
+        gang("b", gpus=4, min_gpus=3),
+        gang("c", gpus=2),
+        gang("e", gpus=3, min_gpus=3),
+    )
+    played(policy, *jobs, replace(gang("d", gpus=1, min_gpus=1), preemptible=False))
+    told = {name: one.speeds for name, one in policy.seen[0].items()}
+    assert told["a"] == speeds(*TIMES, asked=2)
+    assert told["b"] == {gpus: speed for gpus, speed in speeds(*TIMES, asked=4).items() if gpus >= 3}
+    assert told["c"] == told["d"] == {}
+    assert told["e"] == {3: 1.0, 4: pytest.approx(5 / 4)}
+
+
+@pytest.mark.parametrize("epoch_s", [TIMES[:2], (10.0, 6.0, np.inf, 4.0)])
+def test_whose_own_number_takes_for_ever_keeps_it(epoch_s):
+    """Nothing is known of 3 GPUs, or no node runs the job on so many."""
+    facts = {EpochTimes: EpochTimes(np.ones(1), np.array([[epoch_s] * 3])), EnergyCluster: NODES}
+    assert speeds_of(gang("a", gpus=3, min_gpus=1), SimpleNamespace(facts=facts.__getitem__)) == {}
+
+
+def test_a_number_may_take_all_gpus_of_a_kind():
+    """Nodes of the first kind, which are two GPUs in all, are twice as fast on both; other types do not count."""
+    policy, others = Numbers({}), (1.0, 0.5, 0.4, 0.3)
+    played(policy, gang("a", gpus=1, min_gpus=1), epoch_s=((10.0, 3.0, 2.0, 1.0), TIMES, others))
+    assert policy.seen[0]["a"].speeds == {1: 1.0, 2: pytest.approx(10 / 3)}
+
+
+def test_numbers_that_are_no_faster_than_smaller_ones_are_none():
+    policy = Numbers({})
+    times = (10.0, 6.0, 6.0, 4.0)
+    played(policy, gang("a", gpus=3, min_gpus=1), epoch_s=(times, times, times))
+    assert list(policy.seen[0]["a"].speeds) == [1, 2, 3, 4]  # what it asks for it may always have
+    policy = Numbers({})
+    played(policy, gang("a", gpus=1, min_gpus=1), epoch_s=(times, times, times))
+    assert list(policy.seen[0]["a"].speeds) == [1, 2, 4]
+
+
+def test_goodput_in_a_law_of_epochs_is_the_speedup():
+    workload, law = world(gang("a", gpus=2, min_gpus=1), gang("b", gpus=3, min_gpus=2))
+    seen = {}
+
+    class Looks(Numbers):
+        def choose(self, state):
+            seen.setdefault("goodputs", law.facts(run, Goodputs))
+            return super().choose(state)
+
+    run = Simulation(workload, Rounds(Looks({}), "looks", 30.0, 0.0), law=law)
+    run.run()
+    assert seen["goodputs"] == {0: pytest.approx((1.0, 10 / 6)), 1: pytest.approx((0.0, 10 / 6, 2.0))}
+
+
+def test_a_round_ahead_a_job_has_got_on_by_its_gpus_and_paid_for_a_change():
+    job = gang("a", gpus=4, min_gpus=1)
+    one = ActiveJob(job, 300.0, 200.0, True, None, {2: 0.5, 4: 1.0}, 4)
+    state = RoundState(600.0, 5, 120.0, 20.0, 8, [one])
+    (stays,), (changed,) = (expected(state, [replace(job, gpus=gpus)]).active for gpus in (4, 2))
+    assert (stays.run_s, stays.gpus) == (320.0, 4)
+    assert (changed.run_s, changed.gpus, changed.running) == (250.0, 2, True)  # 100 s at half the speed
+
+
+JOBS = st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=12)
+
+
+def least(widths, weights, shares):
+    return float((widths * shares / weights).min())
+
+
+def by_highs(widths, weights, gpus):
+    """Value of the programme of the docstring."""
+    count = len(widths)
+    rows = np.zeros((count + 1, count + 1))
+    rows[:count, :count], rows[:count, -1], rows[-1, :count] = -np.diag(widths), weights, widths
+    cost = np.append(np.zeros(count), -1.0)
+    answer = linprog(cost, rows, np.append(np.zeros(count), gpus), bounds=[(0, 1)] * count + [(0, None)])
+    return -answer.fun
+
+
+@given(jobs=JOBS, gpus=st.integers(8, 40))
+def test_both_fills_reach_the_value_of_the_programme(jobs, gpus):
+    widths, weights = (np.array(column, dtype=float) for column in zip(*jobs, strict=True))
+    value = by_highs(widths, weights, gpus)
+    for fill in (centre, water):
+        shares = fill(widths, weights, float(gpus))
+        assert least(widths, weights, shares) == pytest.approx(value, rel=1e-7)
+        assert (shares >= 0).all()
+        assert (shares <= 1 + 1e-12).all()
+        assert widths @ shares <= gpus * (1 + 1e-9)
+
+
+@given(jobs=JOBS, gpus=st.integers(8, 40))
+def test_water_wastes_nothing(jobs, gpus):
+    widths, weights = (np.array(column, dtype=float) for column in zip(*jobs, strict=True))
+    shares = water(widths, weights, float(gpus))
+    assert widths @ shares == pytest.approx(min(gpus, widths.sum()))
+    # whoever has less than all of the time has as much as the level of the others that do
+    levels = (widths * shares / weights)[shares < 1 - 1e-9]
+    assert levels == pytest.approx(np.full(len(levels), levels.max(initial=0.0)))
+
+
+def test_more_jobs_than_gpus_leaves_one_optimum():
+    # 4 jobs on 3 GPUs: each 3/4 of a GPU's time
+    jobs = [active(seq, gpus) for seq, gpus in enumerate([1, 1, 2, 4])]
+    for fill in ("centre", "water"):
+        assert Gavel(fill).shares(state(jobs, 3)) == pytest.approx([0.75, 0.75, 0.375, 0.1875])
+
+
+def test_a_weight_of_two_gets_twice_the_share():
+    jobs = [active(0), active(1, weight=2.0)]
+    assert Gavel().shares(state(jobs, 1)) == pytest.approx([1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize("fill", [centre, water])
+def test_who_is_bound_by_its_whole_time_runs_always_and_not_longer(fill):
+    # 1.7 x (7 / 1.7) / 7 is a little more than 1 in doubles; the other has room above its floor, 0.51
+    shares = fill(np.array([7.0, 4.0]), np.array([1.7, 0.5]), 11.0)
+    assert shares[0] == 1.0
+    assert 0.6 < shares[1] <= 1.0
+
+
+def test_the_centre_maximises_the_product_of_slacks():
+    # widths 1, 4 and 4 on 8 GPUs: the first runs always, the others between a quarter and all of the time
+    widths, weights = np.array([1.0, 4.0, 4.0]), np.ones(3)
+    shares = centre(widths, weights, 8.0)
+    grid = np.linspace(0.2501, 0.8749, 20_001)
+    best = grid[np.argmax(2 * np.log((grid - 0.25) * grid * (1 - grid)) + np.log(8 - 1 - 8 * grid))]
+    assert shares[0] == 1.0
+    assert shares[1] == shares[2] == pytest.approx(best, abs=1e-4)
+    # widths 2 and 4, weights 1 and a half on 4 GPUs: the second runs between a quarter and a half of the time
+    shares = centre(np.array([2.0, 4.0]), np.array([1.0, 0.5]), 4.0)
+    grid = np.linspace(0.2501, 0.4999, 20_001)
+    best = grid[np.argmax(np.log((grid - 0.25) * grid * (1 - grid)) + np.log(4 - 2 - 4 * grid))]
+    assert shares.tolist() == [1.0, pytest.approx(best, abs=1e-4)]

@@ -14,6 +14,7 @@ from jobcast.simulator.forecast_sources import KnownDurations
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import against, ends_against_baseline, figures, same_jobs
 from jobcast.simulator.workload import Workload
+from tests.shared import refused
 
 COLUMNS = ("submit_s", "start_s", "end_s", "duration_s", "gpus", "pool", "preemptions", "dedicated")
 
@@ -115,8 +116,7 @@ def test_a_job_that_has_not_arrived_cannot_be_started(workload, scripted):
 
 def test_jobs_left_pending_for_ever_are_told(workload, scripted):
     made = closed(workload([("a", "p", 0, 5, 1), ("b", "p", 6, 1, 1)], {"p": 2}), b=("a", 1))
-    with pytest.raises(DecisionError, match=r"1 jobs are pending, job a first.*nothing will arrive"):
-        replay(made, scripted(made, {}))
+    refused(DecisionError, r"1 jobs are pending, job a first.*nothing will arrive", replay, made, scripted(made, {}))
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,7 @@ def test_jobs_left_pending_for_ever_are_told(workload, scripted):
 )
 def test_successions_of_jobs_that_could_never_arrive_are_refused(workload, awaited, think_s):
     made = workload([("x", "p", 0, 1, 1), ("a", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
-    with pytest.raises(TraceError, match="job a: must follow jobs before it"):
-        replay(closed(made, a=(awaited, think_s)), Fcfs())
+    refused(TraceError, "job a: must follow jobs before it", replay, closed(made, a=(awaited, think_s)), Fcfs())
 
 
 def test_open_and_closed_runs_are_not_compared_and_the_traces_submissions_decide_who_counts(workload):
@@ -133,8 +132,7 @@ def test_open_and_closed_runs_are_not_compared_and_the_traces_submissions_decide
     made = workload(rows, {"p": 1})
     looped = closed(made, c=("b", 1))
     log, fast = replay(looped, Fcfs()), replay(closed(workload(rows, {"p": 2}), c=("b", 1)), Fcfs())
-    with pytest.raises(ValueError, match="not of the same jobs"):
-        same_jobs(log, replay(made, Fcfs()))
+    refused(ValueError, "not of the same jobs", same_jobs, log, replay(made, Fcfs()))
     # Arrivals of c: 21 and 12. It counts in both though, and takes 1 s in both; b takes 19 s and 10 s.
     assert figures(log, 12.0)["jobs"] == figures(fast, 12.0)["jobs"] == 1
     assert against(log, fast, 12.0)["slowed_pct"] == 0.0

@@ -154,12 +154,6 @@ class AllOn:
     def __init__(self, cell):
         self.cell, self.seen = cell, []
 
-    def lane(self, job):
-        return 0
-
-    def key(self, job):
-        return 0.0
-
     def decide(self, view):
         self.seen.append((tuple(view.servers), [run.cells for run in view.running.values()]))
         heads = [head for pool in view.pools.values() if (head := pool.pending.head())]

@@ -12,6 +12,7 @@ from jobcast.simulator import engine
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.run_time import RunTime
+from tests.shared import refused
 
 
 def rows(log):
@@ -103,8 +104,7 @@ def test_submissions_of_one_instant_are_asked_about_one_by_one_or_all_at_once(wo
 def test_who_is_to_arrive_at_the_same_instant_has_not_finished(workload):
     run = Simulation(workload([(name, "p", 0, 5, 1) for name in "ab"], {"p": 2}), Leasing(each_event=True))
     run.look()
-    with pytest.raises(DecisionError, match=r"change job b: it is submitted only at 0\.000000 s"):
-        run.carry_out(Decision({1: Grant(1)}))
+    refused(DecisionError, r"change job b: it is submitted only at 0\.000000 s", run.carry_out, Decision({1: Grant(1)}))
 
 
 def test_in_a_far_future_two_steps_of_the_clock_are_one_instant(workload):
@@ -134,12 +134,6 @@ def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
     a, b = made.jobs
 
     class Restart:
-        def lane(self, job):
-            return 0
-
-        def key(self, job):
-            return 0.0
-
         def decide(self, view):
             if view.now_s == 3:
                 return Decision({a.seq: None}, 4.0)
@@ -188,10 +182,9 @@ REFUSALS = {
 def test_an_impossible_answer_names_policy_time_and_job(workload, scripted, kind):
     script, message = REFUSALS[kind]
     made = workload([("a", "p", 0, 5, 2), ("b", "p", 1, 1, 2)], {"p": 3})
-    with pytest.raises(DecisionError) as caught:
-        replay(made, scripted(made, script))
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("policy scripted at ")
+    told = refused(DecisionError, "", replay, made, scripted(made, script))
+    assert message in told
+    assert told.startswith("policy scripted at ")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +209,7 @@ def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch, change
             calls.append(view.now_s)
             return Decision(changes.get(view.now_s, {}), view.now_s + 1)
 
-    with pytest.raises(DecisionError, match="policy sleeper at"):
-        replay(made, Sleeper())
+    refused(DecisionError, "policy sleeper at", replay, made, Sleeper())
     assert len(calls) == asked
 
 
@@ -359,8 +351,7 @@ def test_a_grant_that_cannot_be_is_refused(workload, change, message):
         def decide(self, view):
             return Decision(change)
 
-    with pytest.raises(DecisionError, match=f"policy odd at 0.000000 s: {message}"):
-        replay(made, Odd())
+    refused(DecisionError, f"policy odd at 0.000000 s: {message}", replay, made, Odd())
 
 
 STOPS = {0.0: ("a", "", ""), 2.0: ("", "a", ""), 4.0: ("a", "", "")}

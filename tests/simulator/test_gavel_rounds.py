@@ -1,11 +1,8 @@
-"""The published round mechanism: small cases by hand, and the published completion times of 120 jobs."""
+"""The published round mechanism: small cases by hand. That of 120 published jobs: `test_simulate_rounds.py`."""
 
-import csv
-import os
 from math import ceil
-from pathlib import Path
 
-import numpy as np
+import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
@@ -16,10 +13,7 @@ from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.round_rules import GandivaFair
 from jobcast.simulator.gavel import CRITICAL, Slice, StepRates, arrive, gavel_rounds
 from jobcast.simulator.workload import Workload
-from jobcast.traces.trainings import SAMPLES
-
-TRACE_GPUS = 32
-CONTENTION = 120 / TRACE_GPUS
+from tests.shared import refused
 
 
 class InOrder:
@@ -249,103 +243,24 @@ class Stubborn:
     ],
 )
 def test_impossible_answers_are_refused(chosen, message):
-    with pytest.raises(DecisionError, match=message):
-        replayed(case([static(), static()], 1), Stubborn(chosen))
+    refused(DecisionError, message, replayed, case([static(), static()], 1), Stubborn(chosen))
 
 
 def test_what_cannot_be_replayed_is_refused():
     workload, rates = case([static()], 1)
-    with pytest.raises(ConfigError, match="1 jobs but 0 step rates"):
-        gavel_rounds(workload, InOrder(), [])
-    with pytest.raises(ConfigError, match="restarts of 120"):
-        gavel_rounds(workload, InOrder(), rates, restart_s=120.0)
+    refused(ConfigError, "1 jobs but 0 step rates", gavel_rounds, workload, InOrder(), [])
+    refused(ConfigError, "restarts of 120", gavel_rounds, workload, InOrder(), rates, restart_s=120.0)
     for per_s, told in (({1: 0.001}, r"0\.001"), ({}, "0")):
         with pytest.raises(TraceError, match=f"job 0000: batch size 1 makes no step in 100 s at {told} steps/s"):
             gavel_rounds(workload, InOrder(), [StepRates(250, 10, per_s, 250.0)])
     plain = Workload([Job(0, "a", "p", 0.0, 1)], [Outcome(5.0)], [Pool("p", 1)])
-    with pytest.raises(TraceError, match="need training jobs"):
-        gavel_rounds(plain, InOrder(), rates)
+    refused(TraceError, "need training jobs", gavel_rounds, plain, InOrder(), rates)
 
 
-@pytest.fixture(scope="module")
-def data():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: no published results to compare with")
-    return Path(os.environ["JOBCAST_DATA"]) / "shockwave"
-
-
-def rows_of(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def published_trace(data):
-    """The 120 jobs with their executed regimes, and planned run times."""
-    per_s = {}
-    for row in rows_of(data / "throughputs_tacc.csv"):
-        if row["gpu_type"] == "v100" and row["batch_size"] and float(row["steps_per_second"]) > 0:
-            rates = per_s.setdefault((row["model"], int(row["gpus"])), {})
-            rates[int(row["batch_size"])] = float(row["steps_per_second"])
-    executed, planned = (starts_of(data / f"regimes_120_{kind}.csv") for kind in ("executed", "planned"))
-    jobs, outcomes, rates, planned_s = [], [], [], []
-    for index, line in enumerate((data / "120_jobs.trace").read_text().splitlines()):
-        fields = line.split("\t")
-        model, batch_size = fields[0].rstrip(")").split(" (batch size ")
-        steps, width, size, samples = int(fields[5]), int(fields[6]), int(batch_size), SAMPLES[model]
-        mine = dict(sorted(per_s[model, width].items()))
-        epoch_s = {other: samples / other / rate for other, rate in mine.items()}
-        training = Training(model, size, ceil(steps / ceil(samples / size)), fields[7], epoch_s)
-        regimes = regimes_of(executed[index], training.epochs)
-        jobs.append(Job(0, f"{index:03}", "p", float(fields[11]), width, preemptible=True, training=training))
-        outcomes.append(Outcome(training.run_time_s(regimes), regimes))
-        rates.append(StepRates(steps, samples, mine, float(fields[10])))
-        planned_s.append(training.run_time_s(regimes_of(planned[index], training.epochs)))
-    return Workload(jobs, outcomes, [Pool("p", TRACE_GPUS)]), rates, np.array(planned_s)
-
-
-def starts_of(path):
+def test_accordions_windows_are_those_of_the_table(published):
     starts = {}
-    for row in rows_of(path):
-        starts.setdefault(int(row["job_id"]), []).append((int(row["epoch"]), int(row["batch_size"])))
-    return starts
-
-
-def regimes_of(starts, epochs):
-    begins = [begin for begin, _ in starts] + [epochs]
-    return tuple(Regime(size, float(end - begin)) for (begin, size), end in zip(starts, begins[1:], strict=True))
-
-
-def published(data, name):
-    rows = rows_of(data / f"published_{name}.csv")
-    return np.array([float(row["jct_s"]) for row in rows]), np.array([float(row["ftf"]) for row in rows])
-
-
-def test_gandiva_fair_reproduces_the_published_completion_times(data):
-    workload, rates, _ = published_trace(data)
-    log = gavel_rounds(workload, GandivaFair(), rates)
-    jct_s, _ = published(data, "gandiva_fair")
-    assert log.jct_s == pytest.approx(jct_s, abs=1.0)
-    assert log.jct_s == pytest.approx(jct_s, abs=1e-6)  # the rules are the same to the last step
-    assert log.end_s.max() == pytest.approx(32_367, abs=1.0)  # Shockwave's table of simulations
-
-
-def test_max_min_fairness_agrees_with_the_published_figures(data):
-    workload, rates, planned_s = published_trace(data)
-    log = gavel_rounds(workload, Gavel(), rates)
-    jct_s, ftf = published(data, "max_min_fairness")
-    mine = log.jct_s / (planned_s * CONTENTION)
-    submit_s = log.submit_s
-    assert log.end_s.max() == pytest.approx((submit_s + jct_s).max(), rel=0.02)
-    assert log.jct_s.mean() == pytest.approx(jct_s.mean(), rel=0.02)
-    assert mine.max() == pytest.approx(ftf.max(), rel=0.02)
-    assert (np.abs(log.jct_s - jct_s) <= 1.0).mean() >= 0.9
-
-
-def test_accordions_windows_are_those_of_the_table(data):
-    starts = {}
-    for row in rows_of(data / "regimes_simulator_accordion.csv"):
-        begins = starts.setdefault((row["model"], int(row["initial_batch_size"])), [])
-        begins.append((int(row["epoch"]), int(row["batch_size"])))
+    for row in pl.read_csv(published / "shockwave" / "regimes_simulator_accordion.csv").iter_rows(named=True):
+        starts.setdefault((row["model"], row["initial_batch_size"]), []).append((row["epoch"], row["batch_size"]))
     assert {model for model, _ in starts} == set(CRITICAL)
     for (model, first), begins in starts.items():
         for epoch in range(400):

@@ -15,6 +15,7 @@ from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.workload import Workload
+from tests.shared import refused
 from tests.simulator.elastic import elastic_cases
 from tests.simulator.test_forks import tasks
 
@@ -117,9 +118,7 @@ def test_jobs_that_scale_are_in_the_phase_of_their_work():
 
 def test_what_cannot_be_is_refused():
     run = rigid("fcfs", [(0, ROWS[0]), (1, ROWS[1])])
-    with pytest.raises(DecisionError, match="cannot change job 01: it is submitted only at 40"):
-        run.begin(10.0, {1: Stand()})
+    refused(DecisionError, "cannot change job 01: it is submitted only at 40", run.begin, 10.0, {1: Stand()})
     with pytest.raises(DecisionError, match="cannot start job 00: it needs 1 GPUs, it is given 2"):
         rigid("fcfs", [(0, ROWS[0])]).begin(10.0, {0: Stand(1.0, Grant(2))})
-    with pytest.raises(ConfigError, match="jobs of tasks begin in an empty cluster"):
-        tasks("mlf_h").begin(10.0, {0: Stand(1.0)})
+    refused(ConfigError, "jobs of tasks begin in an empty cluster", lambda: tasks("mlf_h").begin(10.0, {0: Stand(1.0)}))

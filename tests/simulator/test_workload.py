@@ -6,6 +6,7 @@ import pytest
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.simulator.workload import Beginning, Workload, drop_too_wide, pools_only
+from tests.shared import refused
 
 ROWS = [("b", "p", 5, 1, 2), ("a", "q", 5, 2, 1), ("c", "p", 0, 3, 1)]
 
@@ -32,16 +33,13 @@ def test_jobs_that_are_in_order_are_kept_as_they_are():
 
 def test_a_job_wider_than_its_pool_is_refused_with_the_remedy(workload):
     made = workload([("a", "p", 0, 1, 1), ("w", "p", 1, 1, 3)], {"p": 2, "q": 5})
-    with pytest.raises(TraceError, match=r"job w asks for 3 GPUs, its pool p has 2 .*--drop-too-wide") as caught:
-        made.check()
-    assert "\n" not in str(caught.value)
+    refused(TraceError, r"job w asks for 3 GPUs, its pool p has 2 .*--drop-too-wide", made.check)
 
 
 @pytest.mark.parametrize("pools", [{"p": 2}, {"p": 2, "x": 0}])
 def test_a_job_of_a_pool_without_capacity_is_refused_with_the_remedy(workload, pools):
     made = workload([("a", "p", 0, 1, 1), ("h", "x", 1, 1, 1)], pools)
-    with pytest.raises(PoolsError, match=r"pool x has no GPUs.*job h.*--pools-only"):
-        made.check()
+    refused(PoolsError, r"pool x has no GPUs.*job h.*--pools-only", made.check)
 
 
 @pytest.mark.parametrize("duration", [0, -1, float("nan")])
@@ -61,13 +59,11 @@ def test_no_more_is_held_at_the_beginning_than_a_pool_has(workload):
 
 
 def test_numbers_of_jobs_and_outcomes_must_agree():
-    with pytest.raises(TraceError, match="1 jobs but 0 outcomes"):
-        Workload([Job(0, "a", "p", 0.0, 1)], [], [Pool("p", 1)])
+    refused(TraceError, "1 jobs but 0 outcomes", Workload, [Job(0, "a", "p", 0.0, 1)], [], [Pool("p", 1)])
 
 
 def test_a_pool_must_not_be_given_twice():
-    with pytest.raises(PoolsError, match="pool p is given 2 times"):
-        Workload([], [], [Pool("p", 1), Pool("p", 2)])
+    refused(PoolsError, "pool p is given 2 times", Workload, [], [], [Pool("p", 1), Pool("p", 2)])
 
 
 def test_dropping_counts_and_renumbers(workload):

@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,15 +10,21 @@ HEADER = "job_id,pool,submit_time,duration,gpus\n"
 
 
 @pytest.fixture
-def csv_file(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes text as a canonical CSV file; rows alone get the header of the required columns."""
+def written(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Writes what a file of that name is to hold."""
 
-    def write(text: str, header: str = HEADER) -> Path:
-        path = tmp_path / "jobs.csv"
-        path.write_text(header + text)
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
     return write
+
+
+@pytest.fixture
+def csv_file(written: Callable[[str, str | bytes], Path]) -> Callable[[str], Path]:
+    """Writes text as a canonical CSV file; rows alone get the header of the required columns."""
+    return lambda text, header=HEADER: written("jobs.csv", header + text)
 
 
 @pytest.fixture
@@ -41,18 +46,3 @@ def make_trace() -> Callable[..., Trace]:
         return Trace.from_frame(frame, name="made")
 
     return build
-
-
-@pytest.fixture(scope="session")
-def published() -> Path:
-    """The folder of published data, one folder a source."""
-    root = os.environ.get("JOBCAST_DATA")
-    if not root:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv and others")
-    return Path(root)
-
-
-@pytest.fixture(scope="session")
-def philly(published: Path) -> Path:
-    """Folder of the Philly data."""
-    return published / "philly"

@@ -15,6 +15,7 @@ from jobcast.traces.anonymise import DURATION_SHARE, SIGNATURE, anonymised, sign
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
+from tests.shared import refused
 
 JITTER_S = 1800.0
 
@@ -27,10 +28,6 @@ def campus() -> Trace:
         start_time=start, account=pl.col("user"), nodes=pl.lit("gpu-node-07"), remark=pl.lit("x")
     )
     return replace(trace, jobs=jobs)
-
-
-def order_of_pools(trace: Trace, marks: pl.Series) -> list[list[int]]:
-    return trace.jobs.with_columns(mark=marks).group_by("pool").agg("mark")["mark"].sort().to_list()
 
 
 @pytest.mark.parametrize("k", [2, 5, 20])
@@ -192,7 +189,5 @@ def test_mistakes(make_trace):
         ({"jitter_s": -1.0}, "jitter must be"),
         ({"shift": "years"}, "one of"),
     ):
-        with pytest.raises(ConfigError, match=line):
-            anonymised(trace, **wrong)
-    with pytest.raises(TraceError, match="no jobs to export"):
-        anonymised(trace.between(10.0, None))
+        refused(ConfigError, line, anonymised, trace, **wrong)
+    refused(TraceError, "no jobs to export", anonymised, trace.between(10.0, None))

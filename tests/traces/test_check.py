@@ -4,6 +4,7 @@ import pytest
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 ROW = "1,p,0,1,1\n"
 
@@ -34,10 +35,7 @@ ROW = "1,p,0,1,1\n"
 )
 def test_a_bad_row_is_named_as_a_person_finds_it(csv_file, row, message):
     path = csv_file(ROW + row + "\n3,p,0,1,1\n")
-    with pytest.raises(TraceError) as error:
-        read_trace(path)
-    assert str(error.value).startswith(f"{path}, {message}; ")
-    assert "\n" not in str(error.value)
+    assert refused(TraceError, "", read_trace, path).startswith(f"{path}, {message}; ")
 
 
 def test_other_bad_rows_are_counted(csv_file):

@@ -1,5 +1,6 @@
 """Cluster files: what is read, what is refused, and that what is written is read back."""
 
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import PoolsError
 from jobcast.domain.hardware import ALWAYS_S, GPU_TYPES, Cluster, NodeGroup, PoolsTable, Quota, numbered
 from jobcast.domain.jobs import Pool
+from jobcast.domain.scheduling_rules import NO_RULES, Account, Limits, PriorityWeights, Qos, SchedulingRules
 from jobcast.traces.cluster_file import read_cluster, write_cluster
+from tests.shared import refused
 
 BOTH = """
 nodes:
@@ -95,7 +98,7 @@ def clusters(draw):
     hours = draw(st.lists(st.integers(1, 23), unique=True, max_size=3).map(sorted))
     tariff = tuple((float(hour), draw(st.floats(0, 10))) for hour in (0, *hours))
     table = PoolsTable(tuple(quotas) if draw(st.booleans()) else ())
-    return Cluster(tuple(groups), table, pue=draw(st.floats(1, 3)), tariff=tariff)
+    return Cluster(tuple(groups), table, pue=draw(st.floats(1, 3)), tariff=tariff, rules=draw(rules()))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -106,6 +109,7 @@ def test_what_is_written_is_read_back(tmp_path, cluster):
     assert again.names == cluster.names
     assert node_by_node(again) == node_by_node(cluster)
     assert (again.quotas, again.pue, again.tariff) == (cluster.quotas, cluster.pue, cluster.tariff)
+    assert again.rules == cluster.rules
 
 
 def node_by_node(cluster):
@@ -140,7 +144,6 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
             "nodes: [{gpus: 4, memory: 9}]",
             "node group 1: memory is not known; did you mean memory_gb? known are count, gpus",
         ),
-        ("nodes: [{gpus: 4, memory: 9}]", "did you mean memory_gb?"),
         (NODE + "pools: [a]", "pools: {name: gpus} are expected, got ['a']"),
         (NODE + "pools: {a: {gpus: -1, from: 2024-01-01}}", "pool a: must be a whole number >= 1, got -1"),
         (NODE + "pools: {a: 0}", "pool a: must be a whole number >= 1, got 0"),
@@ -169,19 +172,27 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
         ),
         (NODE + "energy: {tariff: [{from_h: 0, price_eur_kwh: 1}, {from_h: 24, price_eur_kwh: 2}]}", "below 24"),
         ("nodes: [{gpus: 1, gpu_type: t4, name: a}, {gpus: 1, gpu_type: t4, name: a}]", "two nodes are named a"),
+        (NODE + "priority: {agee: 1}", "priority: agee is not known; did you mean age? known are age, fairshare"),
+        (NODE + "priority: {age: -1}", "priority, age: must be a number >= 0, got -1"),
+        (NODE + "priority: {period_s: 0}", "priority, period_s: must be a number > 0, got 0"),
+        (NODE + "priority: {favor_small: 1}", "priority, favor_small: must be true or false, got 1"),
+        (NODE + "priority: [1]", "priority: age, fairshare"),
+        (NODE + "accounts: {a: {accounts: {a: {}}}}", "accounts, a, accounts, a: there are two accounts of that name"),
+        (NODE + "accounts: {7: {}}", "accounts: names with what each is are expected"),
+        (NODE + "accounts: {a: 5}", "accounts, a: shares, users, accounts, grp_gpus"),
+        (NODE + "accounts: {a: {users: [ann]}}", "accounts, a, users: names with what each is are expected"),
+        (NODE + "accounts: {a: {grp_gpu: 5}}", "did you mean grp_gpus?"),
+        (NODE + "qos: {a: {priority: high}}", "qos, a, priority: must be a number >= 0, got 'high'"),
+        (NODE + "partitions: {a: {}}", "partitions, a: must be a number >= 0, got {}"),
         ("nodes: [1", "not valid YAML"),
     ],
 )
 def test_files_that_cannot_be_used_are_refused_in_one_line(tmp_path, text, line):
-    with pytest.raises(PoolsError) as refused:
-        read(tmp_path, text)
-    assert line in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert line in refused(PoolsError, "", read, tmp_path, text)
 
 
-def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(tmp_path):
-    path = tmp_path / "nodes.csv"
-    path.write_text("sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,0,\nc,1,1,8,G2\nd,1,1,2,T4\n")
+def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(written):
+    path = written("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,0,\nc,1,1,8,G2\nd,1,1,2,T4\n")
     nodes = read_cluster(path)
     assert nodes.groups == (
         NodeGroup("T4", 2, (), ("a", "d")),
@@ -203,12 +214,8 @@ def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(tmp_path
         ("sn,gpu,model\na,0,\n", "no node has a GPU"),
     ],
 )
-def test_lists_that_are_none_of_openbs_are_refused(tmp_path, text, line):
-    path = tmp_path / "nodes.csv"
-    path.write_text(text)
-    with pytest.raises(PoolsError) as refused:
-        read_cluster(path)
-    assert line in str(refused.value)
+def test_lists_that_are_none_of_openbs_are_refused(written, text, line):
+    assert line in refused(PoolsError, "", read_cluster, written("nodes.csv", text))
 
 
 def test_openb_has_1213_nodes_with_gpus(published):
@@ -218,3 +225,53 @@ def test_openb_has_1213_nodes_with_gpus(published):
     for group in nodes.groups:
         by_type[group.gpu_type] = by_type.get(group.gpu_type, 0) + group.count
     assert by_type == OPENB_TYPES
+
+
+# Priority, accounts, QOS and limits of a cluster file.
+
+WHOLE = """
+priority: {age: 10, fairshare: 2.5, half_life_s: 0, favor_small: true}
+accounts:
+  lab: {shares: 3, grp_gpus: 8, users: {ann: 2}, accounts: {theory: {user_jobs: 4, accounts: {deep: }}}}
+  guests: {}
+qos: {high: {priority: 100, user_gpus: 2}, low: }
+partitions: {gpu: 10}
+"""
+
+
+def test_all_sections(tmp_path):
+    rules = read(tmp_path, NODE + WHOLE).rules
+    assert rules.weights == PriorityWeights(age=10.0, fairshare=2.5, half_life_s=inf, favor_small=True)
+    assert rules.accounts == {
+        "lab": Account("", 3.0, {"ann": 2.0}, Limits(grp_gpus=8.0)),
+        "theory": Account("lab", 1.0, {}, Limits(user_jobs=4.0)),
+        "deep": Account("theory"),
+        "guests": Account(),
+    }
+    assert rules.qos == {"high": Qos(100.0, Limits(user_gpus=2.0)), "low": Qos()}
+    assert rules.partitions == {"gpu": 10.0}
+    assert (rules.above("deep"), rules.above("new"), rules.above("")) == (("deep", "theory", "lab"), ("new",), ())
+    assert (rules.limited, rules.weights.any) == (True, True)
+
+
+def test_a_file_without_them_has_no_rules(tmp_path):
+    rules = read(tmp_path, NODE).rules
+    assert rules == NO_RULES
+    assert (rules.limited, rules.weights.any) == (False, False)
+
+
+NAMES = ("a", "b", "c d", "ä")
+NUMBER = st.floats(0.0, 1e6)
+LIMITS = st.builds(Limits, *[NUMBER | st.just(inf)] * 4)
+
+
+@st.composite
+def rules(draw):
+    accounts, parents = {}, [""]
+    for name in draw(st.lists(st.sampled_from(NAMES), unique=True)):
+        users = draw(st.dictionaries(st.sampled_from(NAMES), NUMBER, max_size=2))
+        accounts[name] = Account(draw(st.sampled_from(parents)), draw(NUMBER), users, draw(LIMITS))
+        parents.append(name)
+    weights = st.builds(PriorityWeights, *[NUMBER] * 5, *[st.floats(0.1, 1e9)] * 3, st.booleans())
+    qos = st.dictionaries(st.sampled_from(NAMES), st.builds(Qos, NUMBER, LIMITS), max_size=2)
+    return SchedulingRules(draw(weights), accounts, draw(qos), draw(st.dictionaries(st.sampled_from(NAMES), NUMBER)))

@@ -57,9 +57,8 @@ def test_a_bad_row_is_named_by_its_line_in_the_whole_file(tmp_path, data, messag
         read_csv_by_blocks(path, lambda frame: frame, block_bytes)
 
 
-def test_a_column_that_narrows_in_some_blocks_alone_is_text(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("t,n\n2020-04-01 00:00:10,1\n2020-04-01,2.5\n,\n")
+def test_a_column_that_narrows_in_some_blocks_alone_is_text(written):
+    path = written("t.csv", "t,n\n2020-04-01 00:00:10,1\n2020-04-01,2.5\n,\n")
 
     def narrow(frame):
         return frame.with_columns(lean_times(frame["t"]), lean_counts(frame["n"]))

@@ -10,6 +10,7 @@ from jobcast.traces.enrich.columns import EnrichConfig
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace
+from tests.shared import refused
 
 
 @pytest.fixture
@@ -39,8 +40,7 @@ def test_a_table_that_changed_is_told_when_it_is_asked_for(folder):
     with pytest.raises(TraceError, match=r"speedups.csv: is not the table .* run jobcast trace enrich again"):
         facts_beside(folder / "jobs.parquet")
     (folder / "speedups.csv").unlink()
-    with pytest.raises(TraceError, match=r"speedups.csv: no such file"):
-        facts_beside(folder / "jobs.parquet")
+    refused(TraceError, r"speedups.csv: no such file", facts_beside, folder / "jobs.parquet")
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,7 @@ def test_a_table_that_changed_is_told_when_it_is_asked_for(folder):
 def test_damaged_assumptions_are_refused(folder, change):
     path = folder / "assumptions.json"
     path.write_text(change(json.loads(path.read_text())))
-    with pytest.raises(TraceError, match=r"assumptions.json: not what jobcast trace enrich wrote"):
-        facts_beside(folder / "jobs.parquet")
+    refused(TraceError, r"assumptions.json: not what jobcast trace enrich wrote", facts_beside, folder / "jobs.parquet")
 
 
 def test_sentences_are_of_the_tables_in_use(folder):

@@ -16,6 +16,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.catalogue import CATALOGUE, PublicFile, PublicTrace
 from jobcast.traces.fetch import Fetching, UnreachableError, convert_command, download, fetch, public_trace, unpack
+from tests.shared import refused
 
 DATA = bytes(range(256)) * 4096
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -115,8 +116,7 @@ def test_a_download_that_is_cut_goes_on_where_it_stopped(shelf, tmp_path):
 
 def test_a_part_is_resumed_by_a_later_run(shelf, tmp_path):
     shelf.cut_after = [300_000, 0, 0, 0, 0, 0]
-    with pytest.raises(UnreachableError, match="stopped again and again"):
-        get(shelf, tmp_path / "a")
+    refused(UnreachableError, "stopped again and again", get, shelf, tmp_path / "a")
     assert (tmp_path / "a.part").stat().st_size == 300_000
     shelf.cut_after, shelf.asked = [], []
     get(shelf, tmp_path / "a")
@@ -154,16 +154,13 @@ def test_a_busy_server_is_asked_again_and_a_missing_file_is_not(shelf, tmp_path)
     shelf.statuses = [503, 429]
     get(shelf, tmp_path / "a")
     assert len(shelf.asked) == 3
-    with pytest.raises(TraceError, match="the server answers 404 Not Found; check the address"):
-        get(shelf, tmp_path / "b", "/nothing")
+    refused(TraceError, "the server answers 404 Not Found; check the address", get, shelf, tmp_path / "b", "/nothing")
     assert len(shelf.asked) == 4
 
 
 def test_nobody_there_is_told_with_what_to_do(tmp_path):
     file = PublicFile("data.bin", "http://127.0.0.1:9/data.bin")
-    with pytest.raises(TraceError) as error:
-        fetch(made(file), how(tmp_path / "out"))
-    told = str(error.value)
+    told = refused(TraceError, "", fetch, made(file), how(tmp_path / "out"))
     assert "http://127.0.0.1:9/data.bin: cannot be reached (Connection refused)" in told
     assert f"run: jobcast trace fetch made --from {tmp_path}/out --out {tmp_path}/out" in told
     assert "\n" not in told
@@ -183,12 +180,10 @@ def test_a_fetched_file_is_checked(shelf, tmp_path):
     "file", [PublicFile("data.bin", "", None, "0" * 64), PublicFile("data.bin", "", 7)], ids=["digest", "size"]
 )
 def test_what_is_not_the_published_file_is_refused_and_not_kept(shelf, tmp_path, file):
-    with pytest.raises(TraceError, match=r"data\.bin: not the file of .* or from elsewhere"):
-        fetch(made(file), how(tmp_path, shelf.url))
+    refused(TraceError, r"data\.bin: not the file of .* or from elsewhere", fetch, made(file), how(tmp_path, shelf.url))
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "data.bin").write_bytes(b"mine")
-    with pytest.raises(TraceError, match="not the file"):
-        fetch(made(file), how(tmp_path, shelf.url))
+    refused(TraceError, "not the file", fetch, made(file), how(tmp_path, shelf.url))
     assert (tmp_path / "data.bin").read_bytes() == b"mine"
 
 
@@ -231,8 +226,7 @@ def test_archives_give_what_is_wanted_and_no_more(tmp_path, name, data, wanted):
 def test_an_archive_names_no_place_outside_the_folder(tmp_path):
     (tmp_path / "a.zip").write_bytes(zipped({"../../evil/log": b"1"}))
     assert unpack(tmp_path / "a.zip", ["log"], tmp_path / "out") == [tmp_path / "out" / "log"]
-    with pytest.raises(TraceError, match="does not hold other"):
-        unpack(tmp_path / "a.zip", ["other"], tmp_path / "out")
+    refused(TraceError, "does not hold other", unpack, tmp_path / "a.zip", ["other"], tmp_path / "out")
 
 
 def test_a_folder_may_hold_the_files_unpacked_already(tmp_path):
@@ -245,8 +239,7 @@ def test_a_folder_may_hold_the_files_unpacked_already(tmp_path):
     (mirror / "log").unlink()
     with pytest.raises(TraceError, match=r"holds no a\.tar\.gz; download https://example\.org/a\.tar\.gz"):
         fetch(made(file), how(tmp_path / "other", str(mirror)))
-    with pytest.raises(ConfigError, match="no such folder"):
-        fetch(made(file), how(out, "ftp://example.org"))
+    refused(ConfigError, "no such folder", fetch, made(file), how(out, "ftp://example.org"))
 
 
 def test_the_catalogue_states_what_a_user_needs():
@@ -262,8 +255,7 @@ def test_the_catalogue_states_what_a_user_needs():
             assert file.url.startswith("https://")
             assert file.url.endswith(f"/{file.name}")
             assert file.sha256 is None or len(bytes.fromhex(file.sha256)) == 32
-    with pytest.raises(ConfigError, match="give one of philly, helios"):
-        public_trace("nope")
+    refused(ConfigError, "give one of philly, helios", public_trace, "nope")
 
 
 def test_the_next_command_is_ready_to_be_run():

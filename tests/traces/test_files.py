@@ -9,6 +9,7 @@ import pytest
 from jobcast.domain.errors import TraceError
 from jobcast.traces.files import heard, hushed
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 
 def test_what_is_said_past_python_is_dropped_meanwhile(capfd):
@@ -41,8 +42,5 @@ def test_a_spoilt_parquet_file_is_told_in_one_line_alone(tmp_path, capfd, seed):
     for _ in range(300):
         data[rng.randrange(4, len(data) - 8)] = rng.randrange(256)
     path.write_bytes(data)
-    with pytest.raises(TraceError) as error:
-        read_trace(path)
-    assert str(error.value).startswith(f"{path}")
-    assert "\n" not in str(error.value)
+    assert refused(TraceError, "", read_trace, path).startswith(f"{path}")
     assert capfd.readouterr().err == ""

@@ -123,9 +123,8 @@ def test_gavels_run_times_widths_and_rate():
     assert 4 * mean_h / 64 == pytest.approx(1.05, abs=0.005)
 
 
-def test_run_times_at_a_width_are_work_by_a_table(tmp_path):
-    table = tmp_path / "s.csv"
-    table.write_text("model,gpus,speedup\na,1,1\na,8,4.5\n")
+def test_run_times_at_a_width_are_work_by_a_table(written):
+    table = written("s.csv", "model,gpus,speedup\na,1,1\na,8,4.5\n")
     alone, wide = (generate("gavel-elastic", 2, {"at_width": word})[0] for word in ("false", "true"))
     np.testing.assert_allclose(wide.duration_s, alone.duration_s * alone.gpus, atol=0.01)
     some = generate("gavel-elastic", 2, {"at_width": "true", "speedups": str(table), "models": "a"})[0]
@@ -153,13 +152,11 @@ def test_gaps_may_be_the_traces_own(cluster):
     assert set(np.diff(trace.submit_s)) == {100.0}
 
 
-def test_run_times_of_rigid_jobs_become_work_on_one_gpu(tmp_path):
-    rigid = tmp_path / "jobs.csv"
-    rigid.write_text(
-        "job_id,pool,submit_time,duration,gpus,model\n1,x,0,100,4,a\n2,x,60,10,1,\n3,y,90,7,1,a\n", encoding="utf-8"
+def test_run_times_of_rigid_jobs_become_work_on_one_gpu(written):
+    rigid = written(
+        "jobs.csv", "job_id,pool,submit_time,duration,gpus,model\n1,x,0,100,4,a\n2,x,60,10,1,\n3,y,90,7,1,a\n"
     )
-    table = tmp_path / "s.csv"
-    table.write_text("model,gpus,speedup\na,1,1\na,4,3\nb,1,1\nc,1,1\n")
+    table = written("s.csv", "model,gpus,speedup\na,1,1\na,4,3\nb,1,1\nc,1,1\n")
     chosen = {"trace": str(rigid), "speedups": str(table), "pool": "x", "models": "b,c", "jobs": 200}
     trace, pools = generate("philly-elastic", 0, chosen)
     assert pools == [Pool("x", 64)]
@@ -169,9 +166,8 @@ def test_run_times_of_rigid_jobs_become_work_on_one_gpu(tmp_path):
     assert set(trace.jobs.filter(pl.col("gpus") == 1)["model"]) < {"b", "c"}  # drawn once for a job of the trace
 
 
-def test_a_trace_of_one_job_does_not_serve(tmp_path):
-    one = tmp_path / "one.csv"
-    one.write_text("job_id,pool,submit_time,duration,gpus\n1,x,0,100,4\n")
+def test_a_trace_of_one_job_does_not_serve(written):
+    one = written("one.csv", "job_id,pool,submit_time,duration,gpus\n1,x,0,100,4\n")
     with pytest.raises(ConfigError, match="tells no gaps between arrivals; give a longer trace"):
         generate("philly-elastic", 0, {"trace": str(one)})
 
@@ -186,11 +182,9 @@ def test_the_published_cluster(published):
 
 
 @pytest.fixture
-def curve(tmp_path):
+def curve(written):
     """A file of a distribution function: half of the numbers lie evenly between 1 and 2, the rest between 2 and 6."""
-    path = tmp_path / "curve.csv"
-    path.write_text("#gpus,cdf\n1,0.0\n2,0.5\n6,1.0")
-    return str(path)
+    return str(written("curve.csv", "#gpus,cdf\n1,0.0\n2,0.5\n6,1.0"))
 
 
 def test_numbers_are_drawn_from_a_distribution_on_file(curve):

@@ -2,24 +2,24 @@ import pytest
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
+from tests.shared import refused
 
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
 CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
 
 
-def test_step_times_by_application(tmp_path):
-    path = tmp_path / "steps.csv"
-    path.write_text(STEPS + "a,1,1,32,0.5,0.1\nb,2,8,16,0.7,0.3\na,1,2,32,0.6,0.2\n")
-    times = read_step_times(path)
+def test_step_times_by_application(written):
+    times = read_step_times(written("steps.csv", STEPS + "a,1,1,32,0.5,0.1\nb,2,8,16,0.7,0.3\na,1,2,32,0.6,0.2\n"))
     assert list(times) == ["a", "b"]
     assert times["a"].gpus.tolist() == [1.0, 2.0]
     assert times["b"].step_s.tolist() == [0.7]
     assert times["b"].local_batch_size.tolist() == [16.0]
 
 
-def test_curves_by_application_and_batch_size(tmp_path):
-    path = tmp_path / "curves.csv"
-    path.write_text(CURVES + "a,256,1,10,5,0.4,2.0,6.0\na,128,1,10,10,0.5,1.0,3.0\na,128,2,20,20,0.6,0.0,3.0\n")
+def test_curves_by_application_and_batch_size(written):
+    path = written(
+        "curves.csv", CURVES + "a,256,1,10,5,0.4,2.0,6.0\na,128,1,10,10,0.5,1.0,3.0\na,128,2,20,20,0.6,0.0,3.0\n"
+    )
     curves = read_noise_curves(path)
     assert list(curves["a"]) == [128, 256]
     assert curves["a"][128].progress.tolist() == [10.0, 20.0]
@@ -34,12 +34,9 @@ def test_curves_by_application_and_batch_size(tmp_path):
         (STEPS + "a,1,0,32,0.5,0.1\n", "row 2: num_replicas must be a positive number, got '0'"),
     ],
 )
-def test_bad_rows_are_named(tmp_path, text, message):
-    path = tmp_path / "steps.csv"
-    path.write_text(text)
-    with pytest.raises(TraceError, match=message) as error:
-        read_step_times(path)
-    assert str(path) in str(error.value)
+def test_bad_rows_are_named(written, text, message):
+    path = written("steps.csv", text)
+    assert str(path) in refused(TraceError, message, read_step_times, path)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +47,12 @@ def test_bad_rows_are_named(tmp_path, text, message):
         (",128,1,10,1,0.5,1,3\n", "row 2: app must name one"),
     ],
 )
-def test_bad_curves_are_named(tmp_path, rows, message):
-    path = tmp_path / "curves.csv"
-    path.write_text(CURVES + rows)
-    with pytest.raises(TraceError, match=message):
-        read_noise_curves(path)
+def test_bad_curves_are_named(written, rows, message):
+    refused(TraceError, message, read_noise_curves, written("curves.csv", CURVES + rows))
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(TraceError, match="cannot be read"):
-        read_noise_curves(tmp_path / "none.csv")
+    refused(TraceError, "cannot be read", read_noise_curves, tmp_path / "none.csv")
 
 
 def test_the_measurements_of_pollux(published):

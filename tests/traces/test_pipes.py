@@ -35,12 +35,10 @@ def pipe_of(path, text):
     ("name", "text"), [("swf", LOG), ("canonical", CANONICAL), ("helios", HELIOS)], ids=["swf", "canonical", "helios"]
 )
 @pytest.mark.parametrize("named", [False, True])
-def test_a_pipe_is_read_as_the_file_is(tmp_path, name, text, named):
+def test_a_pipe_is_read_as_the_file_is(tmp_path, name, text, named, written):
     assert len(text) > 2 * HEAD_BYTES
     (tmp_path / "pipes").mkdir()
-    file = tmp_path / "jobs.txt"
-    file.write_text(text)
-    from_file = read_sources([file], format=name).trace
+    from_file = read_sources([written("jobs.txt", text)], format=name).trace
     with pipe_of(tmp_path / "pipes" / "jobs.txt", text) as pipe:
         reading = read_sources([pipe], format=name if named else None)
     assert reading.format_name == name

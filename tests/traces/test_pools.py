@@ -11,6 +11,7 @@ from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.pools import RETRY_S, derive_pools, held_beyond, peak_demand, put_off, read_pools, write_pools
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 DAY_S = 86_400.0
 
@@ -52,10 +53,7 @@ def test_quotas_in_force(tmp_path):
 )
 def test_a_bad_row_is_named(tmp_path, text, message):
     path = pools_file(tmp_path, text)
-    with pytest.raises(PoolsError, match=message) as error:
-        read_pools(path)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
+    assert refused(PoolsError, message, read_pools, path).startswith(str(path))
 
 
 def test_a_row_of_0_from_a_date_on_ends_a_pool(tmp_path):

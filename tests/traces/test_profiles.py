@@ -22,6 +22,7 @@ from jobcast.traces.profiles import (
     read_profiles,
     write_profiles,
 )
+from tests.shared import refused
 
 ROWS = [
     ("A", 32, "v100", 1, 10.0),
@@ -108,14 +109,11 @@ def test_jobs_without_a_batch_size():
         ("", "only a header, no rows"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path, rows, said):
-    path = tmp_path / "bad.csv"
-    path.write_text(f"{HEADER}\n{rows}\n")
-    with pytest.raises(TraceError) as told:
-        read_profiles(path)
-    assert said in str(told.value)
-    assert str(told.value).startswith(str(path))
-    assert "\n" not in str(told.value)
+def test_what_cannot_be_used_is_named(written, rows, said):
+    path = written("bad.csv", f"{HEADER}\n{rows}\n")
+    told = refused(TraceError, "", read_profiles, path)
+    assert said in told
+    assert told.startswith(str(path))
 
 
 def test_a_table_of_rows_at_hand():
@@ -123,8 +121,7 @@ def test_a_table_of_rows_at_hand():
     table = profile_table(frame, "made")
     assert isinstance(table, ProfileTable)
     assert table.frame.rows() == [("A", None, "t4", 1, 2.0)]
-    with pytest.raises(TraceError, match="made, row index 0, column epoch_s"):
-        profile_table([("A", None, "t4", 1, -2.0)], "made")
+    refused(TraceError, "made, row index 0, column epoch_s", profile_table, [("A", None, "t4", 1, -2.0)], "made")
 
 
 OLD = [("A", 32, "v100", 1, 10.0), ("A", None, "t4", 1, 30.0)]
@@ -147,8 +144,7 @@ def test_other_tables_stay_and_a_failure_changes_nothing(tmp_path):
         opened.execute(
             "CREATE TRIGGER no BEFORE INSERT ON profiles WHEN new.epoch_s = 29 BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
-    with pytest.raises(ConfigError, match="cannot be written"):
-        merge_sqlite(NEW, path)
+    refused(ConfigError, "cannot be written", merge_sqlite, NEW, path)
     assert read_profiles(path).frame.rows() == OLD
     with closing(sqlite3.connect(path)) as opened:
         assert opened.execute("SELECT count(*) FROM notes").fetchone() == (0,)

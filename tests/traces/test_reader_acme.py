@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.readers import read_sources, read_trace
+from tests.shared import refused
 
 FIXTURES = Path(__file__).with_name("fixtures") / "acme"
 SEREN = FIXTURES / "seren" / "trace_seren.csv"
@@ -46,19 +47,14 @@ def test_a_zone_is_not_applied_to_times_with_an_offset():
     assert trace.notes == ("submit_time, start_time, end_time: times are absolute, Asia/Shanghai was not applied",)
 
 
-def test_a_log_of_another_name_is_a_pool_of_that_name(tmp_path):
-    path = tmp_path / "third.csv"
-    path.write_text(SEREN.read_text())
-    assert read_trace(path).pools == ["third"]
-    with pytest.raises(ConfigError, match="are both of cluster seren"):
-        read_sources([SEREN, FIXTURES / "both" / "trace_seren.csv"])
+def test_a_log_of_another_name_is_a_pool_of_that_name(written):
+    assert read_trace(written("third.csv", SEREN.read_text())).pools == ["third"]
+    refused(ConfigError, "are both of cluster seren", read_sources, [SEREN, FIXTURES / "both" / "trace_seren.csv"])
 
 
-def test_times_of_mixed_kinds_and_missing_columns(tmp_path):
-    path = tmp_path / "trace_seren.csv"
-    path.write_text(SEREN.read_text().replace("2023-03-01 00:00:10+08:00", "2023-03-01 00:00:10"))
-    with pytest.raises(TraceError, match="row 2, column submit_time: has no offset while other rows have one"):
-        read_trace(path)
+def test_times_of_mixed_kinds_and_missing_columns(written):
+    path = written("trace_seren.csv", SEREN.read_text().replace("2023-03-01 00:00:10+08:00", "2023-03-01 00:00:10"))
+    refused(TraceError, "row 2, column submit_time: has no offset while other rows have one", read_trace, path)
     path.write_text("job_id,gpu_num,type,state\n1,1,x,y\n")
     with pytest.raises(TraceError, match="columns submit_time, start_time, end_time, duration missing, found job_id"):
         read_trace(path, format="acme")

@@ -8,6 +8,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.readers import read_sources, read_trace
+from tests.shared import refused
 
 FIXTURES = Path(__file__).with_name("fixtures") / "helios"
 ONE = FIXTURES / "one" / "cluster_log.csv"
@@ -53,13 +54,10 @@ def test_ids_and_pools_of_several_clusters_are_told_apart():
     assert trace.name == "Earth+Venus"
 
 
-def test_a_bad_row_of_several_logs_is_named_with_its_file(tmp_path):
-    bad = tmp_path / "Venus_cluster_log.csv"
-    bad.write_text(VENUS.read_text() + "3,u,vcA,two,4,1,COMPLETED,2020-04-01 00:00:11,,,30,0\n")
-    with pytest.raises(TraceError, match=rf"{bad} row 4, column gpu_num: must be a number, got 'two'"):
-        read_sources([EARTH, bad])
-    with pytest.raises(TraceError, match=rf"^{bad}, row 4, column gpu_num: must be a number, got 'two'"):
-        read_trace(bad)
+def test_a_bad_row_of_several_logs_is_named_with_its_file(written):
+    bad = written("Venus_cluster_log.csv", VENUS.read_text() + "3,u,vcA,two,4,1,COMPLETED,2020-04-01 00:00:11,,,30,0\n")
+    refused(TraceError, rf"{bad} row 4, column gpu_num: must be a number, got 'two'", read_sources, [EARTH, bad])
+    refused(TraceError, rf"^{bad}, row 4, column gpu_num: must be a number, got 'two'", read_trace, bad)
 
 
 def test_quotas_change_from_the_day_on():
@@ -75,13 +73,12 @@ def test_quotas_change_from_the_day_on():
     assert reading.trace.notes[-1] == "quotas of 3 pools told, 2 changes"
 
 
-def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jobs(tmp_path):
+def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jobs(written):
     moved = read_sources([EARTH, QUOTAS], timezone=SHANGHAI).pools
     assert sorted({quota.from_s for quota in moved.quotas if quota.from_s > 0.0}) == [
         APRIL_S + day * DAY_S - 8 * 3600 for day in (0, 1, 2)
     ]
-    log = tmp_path / "cluster_log.csv"
-    log.write_text(HEADER + "1,u,vcA,1,4,1,COMPLETED,2020-03-31 23:59:59,,,30,0\n")
+    log = written("cluster_log.csv", HEADER + "1,u,vcA,1,4,1,COMPLETED,2020-03-31 23:59:59,,,30,0\n")
     early = read_sources([log, QUOTAS]).pools
     assert early.at(APRIL_S - 1) == [Pool("vcA", 64), Pool("vcC", 8)]
 
@@ -98,23 +95,21 @@ def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jo
 def test_quotas_that_cannot_be_read(tmp_path, text, message):
     path = tmp_path / "cluster_gpu_number.csv"
     path.write_text(text)
-    with pytest.raises(TraceError, match=message):
-        read_sources([ONE, path])
+    refused(TraceError, message, read_sources, [ONE, path])
 
 
 def test_files_that_do_not_go_together():
-    with pytest.raises(ConfigError, match=r"helios needs a cluster's cluster_log\.csv, got .*number\.csv alone"):
-        read_sources([QUOTAS])
+    refused(ConfigError, r"helios needs a cluster's cluster_log\.csv, got .*number\.csv alone", read_sources, [QUOTAS])
     with pytest.raises(ConfigError, match=r"quotas of cluster Earth, but its cluster_log\.csv is not given; name"):
         read_sources([ONE, VENUS, QUOTAS])
     with pytest.raises(ConfigError, match="are both of cluster Earth; put each into a folder named for its cluster"):
         read_sources([EARTH, EARTH])
 
 
-def test_words_for_nothing_are_nothing(tmp_path):
-    path = tmp_path / "cluster_log.csv"
-    path.write_text(
-        f"{HEADER}1,u,vcA,1,4,1,X,2020-04-01 00:00:00,None,NaT,30.5,nan\n2,u,vcA,1,,1,X,2020-04-01 00:00:00,,,nan,\n"
+def test_words_for_nothing_are_nothing(written):
+    path = written(
+        "cluster_log.csv",
+        f"{HEADER}1,u,vcA,1,4,1,X,2020-04-01 00:00:00,None,NaT,30.5,nan\n2,u,vcA,1,,1,X,2020-04-01 00:00:00,,,nan,\n",
     )
     trace = read_trace(path)
     assert trace.jobs.select("duration", "start_time", "end_time", "cores", "queue").rows() == [
@@ -131,7 +126,6 @@ def test_a_further_column_of_a_canonical_name_does_not_take_the_place_of_the_log
     assert (trace.pools, trace.gpus.tolist()) == (["vcA"], [2])
 
 
-def test_what_the_first_day_tells_holds_before_it_for_earlier_jobs_alone(tmp_path):
-    log = tmp_path / "cluster_log.csv"
-    log.write_text(HEADER + "1,u,vcA,1,4,1,COMPLETED,2020-04-01 00:00:00,,,30,0\n")
+def test_what_the_first_day_tells_holds_before_it_for_earlier_jobs_alone(written):
+    log = written("cluster_log.csv", HEADER + "1,u,vcA,1,4,1,COMPLETED,2020-04-01 00:00:00,,,30,0\n")
     assert min(quota.from_s for quota in read_sources([log, QUOTAS]).pools.quotas) == APRIL_S

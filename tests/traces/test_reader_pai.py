@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.readers import read_sources
+from tests.shared import refused
 
 FOLDER = Path(__file__).with_name("fixtures") / "pai"
 TABLES = sorted((FOLDER / "tables").iterdir())
@@ -34,10 +35,9 @@ def test_tasks_are_summed_up_by_job():
     assert trace.notes[-1] == "jobs whose tasks alone are told, left aside: 1"
 
 
-def test_headers_and_a_missing_table_of_groups_do_no_harm(tmp_path):
+def test_headers_and_a_missing_table_of_groups_do_no_harm(written):
     folder = FOLDER / "with_header"
-    header = tmp_path / "pai_job_table.header"
-    header.write_text("job_name,inst_id,user,status,start_time,end_time\n")
+    header = written("pai_job_table.header", "job_name,inst_id,user,status,start_time,end_time\n")
     trace = read_sources([*sorted(folder.iterdir()), header], format="pai").trace
     assert trace.jobs.select("job_id", "gpus", "duration").rows() == [("a", 1, 90.0), ("b", 3, 100.0)]
     assert "tag" not in trace.jobs.columns
@@ -59,26 +59,18 @@ def test_quotes_around_fields_are_no_part_of_them(tmp_path, of_all):
         read_sources(files, format="pai")
 
 
-def test_what_is_missing_or_wrong_is_told(tmp_path):
+def test_what_is_missing_or_wrong_is_told(written):
     jobs, tasks = FOLDER / "with_header" / "jobs.csv", FOLDER / "with_header" / "tasks.csv"
-    with pytest.raises(ConfigError, match="pai needs pai_task_table too"):
-        read_sources([jobs], format="pai")
-    with pytest.raises(ConfigError, match="are both pai_job_table; give it once"):
-        read_sources([jobs, jobs, tasks], format="pai")
-    other = tmp_path / "other.csv"
-    other.write_text("a,b\n1,2\n")
-    with pytest.raises(ConfigError, match="is none of the tables of pai"):
-        read_sources([jobs, tasks, other], format="pai")
-    bad = tmp_path / "tasks.csv"
-    bad.write_text(tasks.read_text().replace("260.0", "later"))
+    refused(ConfigError, "pai needs pai_task_table too", read_sources, [jobs], format="pai")
+    refused(ConfigError, "are both pai_job_table; give it once", read_sources, [jobs, jobs, tasks], format="pai")
+    other = written("other.csv", "a,b\n1,2\n")
+    refused(ConfigError, "is none of the tables of pai", read_sources, [jobs, tasks, other], format="pai")
+    bad = written("tasks.csv", tasks.read_text().replace("260.0", "later"))
     with pytest.raises(TraceError, match="row 3, column end_time: must be a number, got 'later'"):
         read_sources([jobs, bad], format="pai")
-    short = tmp_path / "short.csv"
-    short.write_text(tasks.read_text() + "c,worker\n")
-    with pytest.raises(TraceError, match="row 4: 2 fields where 10 are due"):
-        read_sources([jobs, short], format="pai")
-    with pytest.raises(TraceError, match="row 5, column start_time: a value is needed"):
-        read_sources(TABLES, format="pai", strict=True)
+    short = written("short.csv", tasks.read_text() + "c,worker\n")
+    refused(TraceError, "row 4: 2 fields where 10 are due", read_sources, [jobs, short], format="pai")
+    refused(TraceError, "row 5, column start_time: a value is needed", read_sources, TABLES, format="pai", strict=True)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +81,15 @@ def test_what_is_missing_or_wrong_is_told(tmp_path):
         ("j2,tensorflow,2,", "j2,tensorflow,3,", 3),
     ],
 )
-def test_the_width_of_a_job(tmp_path, old, new, gpus):
+def test_the_width_of_a_job(written, old, new, gpus):
     jobs, tasks = (FOLDER / "tables" / f"pai_{name}_table.csv" for name in ("job", "task"))
-    changed = tmp_path / "tasks.csv"
-    changed.write_text(tasks.read_text().replace(old, new))
-    trace = read_sources([jobs, changed], format="pai").trace
+    trace = read_sources([jobs, written("tasks.csv", tasks.read_text().replace(old, new))], format="pai").trace
     assert dict(trace.jobs.select("job_id", "gpus").iter_rows())["j2"] == gpus
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-100.0"])
-def test_a_task_whose_gpus_are_no_number_is_named(tmp_path, value):
+def test_a_task_whose_gpus_are_no_number_is_named(written, value):
     jobs, tasks = (FOLDER / "tables" / f"pai_{name}_table.csv" for name in ("job", "task"))
-    changed = tmp_path / "tasks.csv"
-    changed.write_text(tasks.read_text().replace("50.0,T4", f"{value},T4"))
+    changed = written("tasks.csv", tasks.read_text().replace("50.0,T4", f"{value},T4"))
     with pytest.raises(TraceError, match=r"tasks.csv, row 2, column plan_gpu: must be a finite number >= 0"):
         read_sources([jobs, changed], format="pai")

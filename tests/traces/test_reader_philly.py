@@ -8,6 +8,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.readers import read_sources, read_trace
+from tests.shared import refused
 
 HEADER = "timestamp,duration,num_gpus,cluster\n"
 
@@ -181,9 +182,7 @@ def test_a_job_that_cannot_be_read_is_named(log, changes, message):
     if message == "no error":
         assert read_trace(path).dropped == {"no attempts": 1}
         return
-    with pytest.raises(TraceError, match=message) as error:
-        read_trace(path, format="philly")
-    assert str(error.value).startswith(f"{path}, job 1")
+    assert refused(TraceError, message, read_trace, path, format="philly").startswith(f"{path}, job 1")
 
 
 @pytest.mark.parametrize(
@@ -198,25 +197,18 @@ def test_a_job_that_cannot_be_read_is_named(log, changes, message):
         ('[{"jobid": "a\\n\xe9"}]', r"job 0, jobid: must be text"),
     ],
 )
-def test_a_log_that_is_broken_gets_one_line(tmp_path, text, message):
-    path = tmp_path / "cluster_job_log"
-    path.write_text(text)
-    with pytest.raises(TraceError, match=message) as error:
-        read_trace(path, format="philly")
-    assert "\n" not in str(error.value)
+def test_a_log_that_is_broken_gets_one_line(written, text, message):
+    refused(TraceError, message, read_trace, written("cluster_job_log", text), format="philly")
 
 
-def test_the_list_of_machines_tells_the_gpus_in_all(tmp_path):
+def test_the_list_of_machines_tells_the_gpus_in_all(written):
     sources = sorted((FIXTURES / "machines_first").iterdir())
     reading = read_sources(sources)
     assert reading.trace.notes[-1] == "3 machines with 18 GPUs in all; quotas of virtual clusters are not told"
     assert reading.pools is None
     assert reading.trace.name == "b_job_log"
-    with pytest.raises(ConfigError, match=r"philly takes one file of jobs, got 0 \(none\)"):
-        read_sources(sources[:1], format="philly")
-    with pytest.raises(ConfigError, match="philly takes one file of jobs, got 2"):
-        read_sources([sources[1], LOG], format="philly")
-    machines = tmp_path / "machines"
-    machines.write_text("machineId, number of GPUs, single GPU mem\nm1,8, 24GB\nm2,eight, 24GB\n")
+    refused(ConfigError, r"philly takes one file of jobs, got 0 \(none\)", read_sources, sources[:1], format="philly")
+    refused(ConfigError, "philly takes one file of jobs, got 2", read_sources, [sources[1], LOG], format="philly")
+    machines = written("machines", "machineId, number of GPUs, single GPU mem\nm1,8, 24GB\nm2,eight, 24GB\n")
     with pytest.raises(TraceError, match="row 3, column number of GPUs: must be a whole number of GPUs, got 'eight'"):
         read_sources([LOG, machines])

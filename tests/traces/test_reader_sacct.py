@@ -10,6 +10,7 @@ from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import Quota
 from jobcast.traces.readers import read_sources
 from jobcast.traces.readers.reading import Reading
+from tests.shared import refused
 
 FIXTURES = Path(__file__).with_name("fixtures") / "sacct"
 HEADER = "JobID|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRES\n"
@@ -21,13 +22,8 @@ def read(case: str, **options: object) -> Reading:
 
 
 @pytest.fixture
-def written(tmp_path):
-    def write(text: str, name: str = "sacct.txt") -> Path:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+def written(written):
+    return lambda text, name="sacct.txt": written(name, text)
 
 
 def test_jobs_are_allocations_that_held_gpus_and_ended():
@@ -96,9 +92,9 @@ def test_what_jobs_ask_for_is_told(written):
 )
 def test_a_time_limit_that_cannot_be_read_names_its_own_remedy(written, column, given, how):
     text = HEADER.replace("AllocTRES", f"{column}|AllocTRES") + ROW.replace("gres/gpu", f"{given}|gres/gpu")
-    with pytest.raises(TraceError) as refused:
-        read_sources([written(text)], format="sacct")
-    assert str(refused.value).endswith(f"column {column}: must be a length of time, got '{given}'; {how}")
+    assert refused(TraceError, "", read_sources, [written(text)], format="sacct").endswith(
+        f"column {column}: must be a length of time, got '{given}'; {how}"
+    )
 
 
 def test_a_job_whose_width_changed_is_a_job_a_width(written):
@@ -227,10 +223,7 @@ def test_clusters_of_one_table_keep_their_ids_apart(written):
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(written, text, told):
-    with pytest.raises(TraceError) as error:
-        read_sources([written(text)], format="sacct")
-    assert told in str(error.value)
-    assert "\n" not in str(error.value)
+    assert told in refused(TraceError, "", read_sources, [written(text)], format="sacct")
 
 
 @pytest.mark.parametrize(
@@ -244,9 +237,9 @@ def test_what_cannot_be_read_is_refused_in_one_line(written, text, told):
     ],
 )
 def test_partitions_that_cannot_be_read_are_refused(written, text, told):
-    with pytest.raises(PoolsError) as error:
-        read_sources([written(HEADER + ROW), written(text, "pools.txt")], format="sacct")
-    assert told in str(error.value)
+    assert told in refused(
+        PoolsError, "", read_sources, [written(HEADER + ROW), written(text, "pools.txt")], format="sacct"
+    )
 
 
 def test_a_job_name_may_hold_line_breaks_and_a_row_that_is_cut_is_told_by_its_line(written):

@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.readers import read_sources, read_trace
+from tests.shared import refused
 
 FIXTURES = Path(__file__).with_name("fixtures")
 GAVEL, THROUGHPUTS = FIXTURES / "gavel" / "jobs.trace", FIXTURES / "gavel" / "throughputs.csv"
@@ -21,10 +22,8 @@ def test_gavels_run_times_are_steps_over_steps_per_second_of_a_v100():
     ]
     assert trace.submit_s.tolist() == [0.5, 60.0]
     assert trace.dropped == {"no throughput of its model, batch size and width": 1}
-    with pytest.raises(TraceError, match="holds steps but no durations; give a table of throughputs"):
-        read_trace(GAVEL)
-    with pytest.raises(ConfigError, match="got 2 and 0; convert traces one by one"):
-        read_sources([GAVEL, GAVEL], format="gavel")
+    refused(TraceError, "holds steps but no durations; give a table of throughputs", read_trace, GAVEL)
+    refused(ConfigError, "got 2 and 0; convert traces one by one", read_sources, [GAVEL, GAVEL], format="gavel")
 
 
 def test_shockwaves_mode_and_nominal_duration():
@@ -35,8 +34,7 @@ def test_shockwaves_mode_and_nominal_duration():
         ("1", 1418.0, 2, 1000, "LM", 10, "gns", 2.0),
     ]
     assert trace.dropped == {"duration missing or <= 0": 1}
-    with pytest.raises(TraceError, match="row 3, column duration: must be > 0"):
-        read_trace(SHOCKWAVE, format="shockwave", strict=True)
+    refused(TraceError, "row 3, column duration: must be > 0", read_trace, SHOCKWAVE, format="shockwave", strict=True)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +45,9 @@ def test_shockwaves_mode_and_nominal_duration():
         ("\t1000\t", "\tmany\t", "row 2, column steps: must be a number, got 'many'"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, old, new, message):
-    path = tmp_path / "jobs.trace"
-    path.write_text(SHOCKWAVE.read_text().replace(old, new))
-    with pytest.raises(TraceError, match=message):
-        read_trace(path, format="shockwave")
+def test_a_bad_line_is_named(written, old, new, message):
+    path = written("jobs.trace", SHOCKWAVE.read_text().replace(old, new))
+    refused(TraceError, message, read_trace, path, format="shockwave")
 
 
 def test_the_real_traces(published):
@@ -71,14 +67,12 @@ def test_a_model_without_a_batch_size(tmp_path):
     assert jobs.select("batch_size", "duration", "gpus").rows() == [(None, 100.0, 1)]
 
 
-def test_a_service_level_objective_is_a_deadline(tmp_path):
-    trace = tmp_path / "jobs.trace"
-    trace.write_text(SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\t1.5"))
+def test_a_service_level_objective_is_a_deadline(written):
+    trace = written("jobs.trace", SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\t1.5"))
     read = read_trace(trace)
     # 55 s + 1.5 x 1418 s
     assert read.jobs["deadline"].dt.epoch("s").to_list() == [None, 2182]
     assert read.notes[-1] == "deadline: submit_time + slo x duration, where slo is > 0"
     assert "deadline" not in read_trace(SHOCKWAVE).jobs.columns
     trace.write_text(SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\tinf"))
-    with pytest.raises(TraceError, match="row 2, column slo: must be a finite number"):
-        read_trace(trace)
+    refused(TraceError, "row 2, column slo: must be a finite number", read_trace, trace)

@@ -10,6 +10,7 @@ from jobcast.traces.check import Place
 from jobcast.traces.readers import format_names, read_sources, read_trace, reader_for, reader_named
 from jobcast.traces.readers.canonical import CanonicalReader
 from jobcast.traces.readers.reading import Unfit, leave_out, without_contradictions
+from tests.shared import refused
 
 
 class ShoutingReader(CanonicalReader):
@@ -47,10 +48,9 @@ def test_the_canonical_form_is_tried_first():
     assert all(reader_named(name).name == name for name in format_names())
 
 
-def test_another_packages_reader_is_found_by_content_and_by_name(plugin, tmp_path):
+def test_another_packages_reader_is_found_by_content_and_by_name(plugin, written):
     plugin("shout", "ShoutingReader")
-    path = tmp_path / "jobs.txt"
-    path.write_text("JOBS!\njob_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n")
+    path = written("jobs.txt", "JOBS!\njob_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n")
     assert len(read_trace(path)) == 1
     assert len(read_trace(path, format="shout")) == 1
     assert format_names()[0] == "canonical"
@@ -59,8 +59,7 @@ def test_another_packages_reader_is_found_by_content_and_by_name(plugin, tmp_pat
 
 def test_a_reader_that_does_not_load_is_named_and_in_nobodys_way(plugin, csv_file, tmp_path):
     plugin("aa", "Nowhere")
-    with pytest.raises(ConfigError, match=r"reader 'aa' \(Nowhere\) does not load"):
-        read_trace(tmp_path / "jobs.csv", format="aa")
+    refused(ConfigError, r"reader 'aa' \(Nowhere\) does not load", read_trace, tmp_path / "jobs.csv", format="aa")
     header = "timestamp,duration,num_gpus,cluster\n"
     assert len(read_trace(csv_file("2017-10-02,1,1,a\n", header=header))) == 1
     with pytest.raises(TraceError, match=r"of no known format.*; reader 'aa' \(Nowhere\) does not load"):
@@ -82,9 +81,8 @@ def test_an_unknown_format_lists_the_known(tmp_path):
         ("job_id,gpu_num,type,state,submit_time,start_time,end_time", "acme", "duration"),
     ],
 )
-def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(tmp_path, header, nearest, missing):
-    path = tmp_path / "jobs.csv"
-    path.write_text(f"{header}\n1,2\n")
+def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(written, header, nearest, missing):
+    path = written("jobs.csv", f"{header}\n1,2\n")
     with pytest.raises(TraceError) as error:
         read_trace(path)
     found = ", ".join(header.split(","))
@@ -104,22 +102,16 @@ def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(tmp_path, header
         ('{"job_id": 1, "pool": "a"}\n', "JSON of none of them; write CSV or Parquet"),
     ],
 )
-def test_columns_that_are_parted_by_another_mark_are_not_to_be_renamed(tmp_path, text, told):
-    path = tmp_path / "jobs.csv"
-    path.write_text(text)
-    with pytest.raises(TraceError) as error:
-        read_trace(path)
-    assert str(error.value).startswith(f"{path}: of no known format: {told}")
+def test_columns_that_are_parted_by_another_mark_are_not_to_be_renamed(written, text, told):
+    path = written("jobs.csv", text)
+    assert refused(TraceError, "", read_trace, path).startswith(f"{path}: of no known format: {told}")
 
 
-def test_of_no_known_format_is_short_whatever_the_file_holds(tmp_path):
-    path = tmp_path / "jobs.csv"
-    path.write_text(",".join(f"column{number}" * 20 for number in range(300)))
-    with pytest.raises(TraceError, match=r"column15column15column15column15column15\.\.\. and 284 more; nearest"):
-        read_trace(path)
+def test_of_no_known_format_is_short_whatever_the_file_holds(written):
+    path = written("jobs.csv", ",".join(f"column{number}" * 20 for number in range(300)))
+    refused(TraceError, r"column15column15column15column15column15\.\.\. and 284 more; nearest", read_trace, path)
     path.write_bytes(gzip.compress(b"job_id,pool\n"))
-    with pytest.raises(TraceError, match=r"of no known format: it is compressed \(gzip\); unpack it first"):
-        read_trace(path)
+    refused(TraceError, r"of no known format: it is compressed \(gzip\); unpack it first", read_trace, path)
 
 
 @pytest.mark.parametrize("format", [name for name in format_names() if name != "swf"])
@@ -211,15 +203,13 @@ def test_a_reader_that_fails_to_tell_a_format_is_named_and_in_nobodys_way(plugin
 @pytest.mark.parametrize(
     ("at", "why"), [("read", "KeyError: 'pool'"), ("nothing", "TypeError: it returns NoneType, no Reading")]
 )
-def test_a_reader_that_fails_to_read_is_named(plugin, monkeypatch, tmp_path, at, why):
+def test_a_reader_that_fails_to_read_is_named(plugin, monkeypatch, written, at, why):
     monkeypatch.setattr(FailingReader, "at", at)
     plugin("fail", "FailingReader")
-    path = tmp_path / "jobs.txt"
-    path.write_text("JOBS!\n")
-    with pytest.raises(TraceError) as error:
-        read_trace(path)
-    assert f"{path}: reader 'fail' (" in str(error.value)
-    assert f"fails ({why}); mend it or convert the file by hand" in str(error.value)
+    path = written("jobs.txt", "JOBS!\n")
+    told = refused(TraceError, "", read_trace, path)
+    assert f"{path}: reader 'fail' (" in told
+    assert f"fails ({why}); mend it or convert the file by hand" in told
 
 
 def test_a_panic_is_an_error_of_one_line(monkeypatch, csv_file):
@@ -235,14 +225,11 @@ def test_a_year_that_python_has_not_is_refused_in_one_line(tmp_path):
     path = tmp_path / "cluster_log.csv"
     header = "job_id,vc,gpu_num,state,submit_time,start_time,end_time,duration\n"
     path.write_text(f"{header}1,v,1,COMPLETED,-020-04-01 00:00:00,2020-04-01 00:00:05,2020-04-01 00:00:09,4\n")
-    with pytest.raises(TraceError, match="row 2, column submit_time: must"):
-        read_trace(path)
+    refused(TraceError, "row 2, column submit_time: must", read_trace, path)
 
 
 def test_a_header_of_many_columns_is_refused_at_once_and_in_few_words(csv_file):
     wide = ",".join(f"column{n}" for n in range(30_000))
     for header in (f"{wide}\n", f"{wide},column5\n"):
         for name in (None, *format_names()):
-            with pytest.raises(JobcastError) as error:
-                read_trace(csv_file("1\n", header=header), format=name)
-            assert len(str(error.value)) < 2000
+            assert len(refused(JobcastError, "", read_trace, csv_file("1\n", header=header), format=name)) < 2000

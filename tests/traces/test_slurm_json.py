@@ -11,6 +11,7 @@ import pytest
 from jobcast.domain.errors import TraceError
 from jobcast.traces.readers import read_sources
 from jobcast.traces.table import Trace
+from tests.shared import refused
 
 RECORDED = Path(__file__).parents[1] / "live" / "recorded"
 BY_HAND = Path(__file__).with_name("fixtures") / "sacct" / "json"
@@ -161,9 +162,7 @@ ROW = '"job_id": 1, "job_state": "RUNNING", "submit_time": 1700000000'
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(read_document, text, line):
-    with pytest.raises(TraceError, match=line) as refused:
-        read_document(text)
-    assert "\n" not in str(refused.value)
+    refused(TraceError, line, read_document, text)
 
 
 def test_numbers_that_stand_for_none_and_for_no_limit(read_document):

@@ -2,6 +2,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.traces.splits import Split, check_split, check_tests, check_training, split_by_share
+from tests.shared import refused
 
 DAY_S = 86_400.0
 
@@ -29,8 +30,7 @@ def test_every_job_is_in_one_part(make_trace):
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, float("nan")])
 def test_a_share_out_of_range(make_trace, share):
-    with pytest.raises(ConfigError, match=r"train_share must be in \(0, 1\)"):
-        split_by_share(days(make_trace, 0, 5), share)
+    refused(ConfigError, r"train_share must be in \(0, 1\)", split_by_share, days(make_trace, 0, 5), share)
 
 
 def test_too_short_to_train(make_trace):
@@ -38,8 +38,7 @@ def test_too_short_to_train(make_trace):
         split_by_share(days(make_trace, 0.5, 1.2, 1.4), 0.6)
     with pytest.raises(TrainingError, match=r"made: 4\.8 h from first to last job, too short to split"):
         split_by_share(days(make_trace, 0.1, 0.3), 0.5)
-    with pytest.raises(TrainingError, match="no jobs to train on"):
-        split_by_share(days(make_trace, 0, 5).between(10 * DAY_S, None), 0.5)
+    refused(TrainingError, "no jobs to train on", split_by_share, days(make_trace, 0, 5).between(10 * DAY_S, None), 0.5)
 
 
 def test_nothing_to_test_on(make_trace):
@@ -54,7 +53,6 @@ def test_windows_of_ones_own(make_trace):
     check_training(trace, None, None)
     check_tests(trace, 3 * DAY_S, None)
     check_split(trace, Split(0.0, 2 * DAY_S, 4 * DAY_S))
-    with pytest.raises(TrainingError, match="no jobs to train on from the start until 1969-12-31"):
-        check_training(trace, None, -1.0)
+    refused(TrainingError, "no jobs to train on from the start until 1969-12-31", check_training, trace, None, -1.0)
     with pytest.raises(TrainingError, match=r"0\.0 h to train on from 1970-01-04T00:00:00Z until the end"):
         check_training(trace, 3 * DAY_S, None)

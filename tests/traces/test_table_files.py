@@ -25,6 +25,7 @@ from jobcast.traces.table_files import (
     write_parquet,
     write_trace,
 )
+from tests.shared import refused
 
 TABLE = pl.DataFrame({"name": ["a", None, "ü"], "seconds": [1.5, -0.0, None], "of": [["x"], [], None]})
 
@@ -182,15 +183,13 @@ def test_an_unknown_suffix_is_refused_and_a_missing_folder_made(make_trace, tmp_
     with pytest.raises(ConfigError, match=r"jobs\.xlsx: the suffix must be \.csv or \.parquet"):
         write_trace(trace, tmp_path / "jobs.xlsx")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"jobs\.csv: cannot be written \("):
-        write_trace(trace, tmp_path / "file" / "jobs.csv")
+    refused(ConfigError, r"jobs\.csv: cannot be written \(", write_trace, trace, tmp_path / "file" / "jobs.csv")
     write_trace(trace, tmp_path / "none" / "jobs.csv")
     assert (tmp_path / "none" / "jobs.csv").is_file()
 
 
-def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
-    path = tmp_path / "jobs.csv"
-    path.write_text("old")
+def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch, written):
+    path = written("jobs.csv", "old")
 
     def half(frame, target, **_):
         Path(target).write_text("hal")
@@ -198,8 +197,7 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
 
     trace = make_trace(("p", 0, 1, 1))
     monkeypatch.setattr(pl.DataFrame, "write_csv", half)
-    with pytest.raises(ConfigError, match=r"jobs\.csv: no space left on the device; free some"):
-        write_trace(trace, path)
+    refused(ConfigError, r"jobs\.csv: no space left on the device; free some", write_trace, trace, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -223,19 +221,13 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
         (b"PAR1", "not a Parquet file that can be read"),
     ],
 )
-def test_what_is_no_trace_gets_one_clear_line(tmp_path, data, message):
-    path = tmp_path / "jobs.csv"
-    path.write_bytes(data)
-    with pytest.raises(TraceError, match=message) as error:
-        read_trace(path)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
+def test_what_is_no_trace_gets_one_clear_line(written, data, message):
+    path = written("jobs.csv", data)
+    assert refused(TraceError, message, read_trace, path).startswith(str(path))
 
 
-def test_a_byte_order_mark_carriage_returns_and_spaced_headers_are_fine(tmp_path):
-    path = tmp_path / "jobs.csv"
-    path.write_bytes(b"\xef\xbb\xbfjob_id, pool,submit_time,duration,gpus\r\n007,p,5,1,1\r\n")
-    trace = read_trace(path)
+def test_a_byte_order_mark_carriage_returns_and_spaced_headers_are_fine(written):
+    trace = read_trace(written("jobs.csv", b"\xef\xbb\xbfjob_id, pool,submit_time,duration,gpus\r\n007,p,5,1,1\r\n"))
     assert trace.jobs.rows() == [("007", "p", datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC), 1.0, 1)]
     assert trace.name == "jobs"
     assert trace.source.rows == 1
@@ -281,19 +273,16 @@ def test_what_csv_cannot_hold_is_refused(make_trace, tmp_path):
         write_trace(trace, tmp_path / "jobs.csv")
 
 
-def test_parquet_days_begin_at_midnight(tmp_path):
-    path = tmp_path / "jobs.parquet"
-    path.write_bytes(parquet(submit_time=[date(1970, 1, 2)] * 2))
+def test_parquet_days_begin_at_midnight(written):
+    path = written("jobs.parquet", parquet(submit_time=[date(1970, 1, 2)] * 2))
     assert read_trace(path).submit_s.tolist() == [86400.0] * 2
     assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
     assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [16 * 3600.0] * 2
 
 
-def test_naive_parquet_times(tmp_path):
-    path = tmp_path / "jobs.parquet"
-    path.write_bytes(parquet(submit_time=[datetime(1970, 1, 2, 8)] * 2))
+def test_naive_parquet_times(written):
+    path = written("jobs.parquet", parquet(submit_time=[datetime(1970, 1, 2, 8)] * 2))
     assert read_trace(path).submit_s.tolist() == [86400.0 + 8 * 3600] * 2
     assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
     assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [86400.0] * 2
-    with pytest.raises(TraceError, match="row index 0, column submit_time: has no offset"):
-        read_trace(path, strict=True)
+    refused(TraceError, "row index 0, column submit_time: has no offset", read_trace, path, strict=True)

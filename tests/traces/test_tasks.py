@@ -11,6 +11,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.traces.learning_curves import JobCurves, read_job_curves, write_job_curves
 from jobcast.traces.tasks import TaskTable, read_tasks, write_tasks
+from tests.shared import refused
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
 ARRAYS = (
@@ -90,8 +91,7 @@ def test_jobs_are_taken_in_the_order_that_is_asked(tmp_path):
     assert turned.edge_to.tolist() == [2, 3, 2]
     assert turned.demand[:, 0].tolist() == [0.5, 0.4, 0.6, 0.0]
     assert_same(turned.of_jobs(["a", "b"]), table)
-    with pytest.raises(TraceError, match=r"tasks.csv: no tasks of job c; add a row for each of them"):
-        table.of_jobs(["a", "c"])
+    refused(TraceError, r"tasks.csv: no tasks of job c; add a row for each of them", table.of_jobs, ["a", "c"])
 
 
 REFUSED = [
@@ -123,9 +123,7 @@ REFUSED = [
 @pytest.mark.parametrize(("row", "column", "value", "line"), REFUSED)
 def test_a_field_that_cannot_be_used_is_named(tmp_path, row, column, value, line):
     path = written(tmp_path, with_field(TASKS, row, column, value))
-    with pytest.raises(TraceError) as refused:
-        read_tasks(path)
-    told = str(refused.value)
+    told = refused(TraceError, "", read_tasks, path)
     assert told.startswith(f"{path}, row ")
     assert line in told
     assert "; " in told
@@ -192,8 +190,7 @@ def test_the_documented_curves_are_read_and_padded(tmp_path):
     assert curves.job_ids == ("a", "b")
     padded = curves.padded(["b", "a"], np.array([1, 2]))
     np.testing.assert_array_equal(padded, [[0.2, 0.4, np.nan], [0.1, 0.55, 0.7]])
-    with pytest.raises(TraceError, match="no curve of job c; add rows job_id, epoch, metric of it"):
-        curves.padded(["c"], np.array([1]))
+    refused(TraceError, "no curve of job c; add rows job_id, epoch, metric of it", curves.padded, ["c"], np.array([1]))
     with pytest.raises(TraceError, match="the curve of job b ends at epoch 1, the job trains for 2; add the epochs"):
         curves.padded(["b"], np.array([2]))
 
@@ -210,9 +207,7 @@ def test_the_documented_curves_are_read_and_padded(tmp_path):
 )
 def test_an_epoch_that_cannot_be_used_is_named(tmp_path, rows, line):
     path = written(tmp_path, f"job_id,epoch,metric\n{rows}", "curves.csv")
-    with pytest.raises(TraceError) as refused:
-        read_job_curves(path)
-    assert line in str(refused.value)
+    assert line in refused(TraceError, "", read_job_curves, path)
 
 
 @given(

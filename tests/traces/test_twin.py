@@ -12,6 +12,7 @@ from jobcast.traces.likeness import dispersion, likeness
 from jobcast.traces.pools import peak_demand
 from jobcast.traces.table import Trace
 from jobcast.traces.twin import Items, _kinds, draw_like, levels, rigid, twin_of
+from tests.shared import refused
 
 DAY_S = 86400.0
 
@@ -213,10 +214,8 @@ def test_open_jobs_count_as_arrivals(make_trace):
 
 
 def test_mistakes(make_trace):
-    with pytest.raises(TraceError, match="no job has a duration"):
-        twin_of(make_trace(("p", 0.0, None, 1)))
-    with pytest.raises(ConfigError, match="weeks must be 1 or more, got 0"):
-        twin_of(make_trace(("p", 0.0, 1.0, 1)), weeks=0)
+    refused(TraceError, "no job has a duration", twin_of, make_trace(("p", 0.0, None, 1)))
+    refused(ConfigError, "weeks must be 1 or more, got 0", twin_of, make_trace(("p", 0.0, 1.0, 1)), weeks=0)
 
 
 def test_elastic_jobs_are_drawn_on_all_their_gpus(make_trace):

@@ -1,6 +1,4 @@
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from jobcast.models.curves.numbers import CurveNumbers
 from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.pipelines.lifecycle.learning_curves import held_out
 from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from tests.shared import kept, refused
 
 MODEL = AccuracyCurve.from_numbers()
 SHAPES = {
@@ -236,24 +235,20 @@ def test_epochs_without_a_value_are_left_out():
     ],
 )
 def test_curves_that_cannot_be_used_are_refused(wrong, told):
-    with pytest.raises(TraceError, match=told):
-        MODEL.forecast([wrong], [10])
+    refused(TraceError, told, MODEL.forecast, [wrong], [10])
 
 
 def test_a_run_shorter_than_what_is_seen_is_refused():
-    with pytest.raises(TraceError, match="more epochs seen"):
-        MODEL.forecast([curve([0.1, 0.2, 0.3])], [2])
+    refused(TraceError, "more epochs seen", MODEL.forecast, [curve([0.1, 0.2, 0.3])], [2])
 
 
 def test_nothing_to_learn_from_is_refused():
-    with pytest.raises(TrainingError, match="differ"):
-        AccuracyCurve().fit([curve([0.5, 0.5])])
+    refused(TrainingError, "differ", lambda: AccuracyCurve().fit([curve([0.5, 0.5])]))
 
 
 def test_a_prior_that_misses_a_number_is_refused():
     prior = CurvePrior.default()
-    with pytest.raises(RegistryError, match="prior of pow3"):
-        replace(prior, mean={**prior.mean, "pow3": (1.0,)})
+    refused(RegistryError, "prior of pow3", replace, prior, mean={**prior.mean, "pow3": (1.0,)})
 
 
 def test_a_given_prior_is_kept_and_used():
@@ -265,17 +260,13 @@ def test_a_given_prior_is_kept_and_used():
 
 
 def test_the_order_of_the_curves_changes_no_bit(tmp_path):
-    for name, curves in (("one", three_apps()), ("two", reversed(three_apps()))):
-        AccuracyCurve().fit(list(curves)).save(tmp_path / name)
-    assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "two" / "metadata.json").read_bytes()
+    one, two = (AccuracyCurve().fit(curves) for curves in (three_apps(), three_apps()[::-1]))
+    assert kept(one, tmp_path / "one") == kept(two, tmp_path / "two")
 
 
 @pytest.fixture(scope="module")
-def real():
-    folder = os.environ.get("JOBCAST_DATA")
-    if folder is None:
-        pytest.skip("JOBCAST_DATA is not set: the training curves are not there")
-    return read_learning_curves(Path(folder) / "curves" / "training_curves.csv").curves
+def real(published):
+    return read_learning_curves(published / "curves" / "training_curves.csv").curves
 
 
 @pytest.mark.parametrize(("prefix", "most", "share"), [(0.2, 0.091, 0.55), (0.5, 0.0211, 0.6)])

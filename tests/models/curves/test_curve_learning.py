@@ -13,6 +13,7 @@ from jobcast.models.curves.learning import learn_prior, pymc
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
 from tests.models.curves.formulas import FORMULAS
+from tests.shared import refused
 
 X = np.geomspace(1, 101, 7)
 
@@ -51,14 +52,12 @@ def test_finished_curves_leave_out_what_says_nothing():
     finished = FinishedCurves.of([curve("b", 1, rising), curve("a", 1, rising[:2]), curve("a", 2, flat)])
     assert finished.apps == ("b",)
     assert finished.x.shape == (1, 15)
-    with pytest.raises(TrainingError, match="none of 1 has 3 values"):
-        FinishedCurves.of([curve("a", 1, rising[:2])])
+    refused(TrainingError, "none of 1 has 3 values", FinishedCurves.of, [curve("a", 1, rising[:2])])
 
 
 def test_without_pymc_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymc", None)
-    with pytest.raises(ConfigError, match=r"jobcast\[bayes\]"):
-        learn_prior([curve("a", 1, np.linspace(0.1, 0.9, 9))])
+    refused(ConfigError, r"jobcast\[bayes\]", learn_prior, [curve("a", 1, np.linspace(0.1, 0.9, 9))])
 
 
 def test_descents_are_those_of_the_squared_residuals():

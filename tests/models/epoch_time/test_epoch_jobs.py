@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from jobcast.domain.errors import ConfigError
 from jobcast.models.epoch_time.jobs import COUNT, PLANS, draw_points, jobs_of, log_step_s, pick_points
 from jobcast.traces.profiles import profile_table
+from tests.shared import refused
 
 
 def job_of(rows):
@@ -63,10 +64,8 @@ def test_as_many_as_there_are_and_no_more(rows, plan, points, seed):
 
 
 def test_what_is_not_known():
-    with pytest.raises(ConfigError, match="plan best: is not known"):
-        pick_points(GRID, "best")
-    with pytest.raises(ConfigError, match="--points 4"):
-        pick_points(GRID, "square", 4)
+    refused(ConfigError, "plan best: is not known", pick_points, GRID, "best")
+    refused(ConfigError, "--points 4", pick_points, GRID, "square", 4)
 
 
 BY_HAND = np.array([np.log(2.0), 0.0, np.log(0.5), 1.0, 0.0, -40.0])

@@ -11,6 +11,7 @@ from jobcast.models.epoch_time.fitting import fit_points, forecast_log, widening
 from jobcast.models.epoch_time.jobs import IN_ALL, PER_GPU, Residual, StepPrior, jobs_of, pick_points
 from jobcast.models.pyfunc import served
 from jobcast.traces.profiles import KEY, profile_table
+from tests.shared import refused
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +91,10 @@ def test_untrained_it_still_answers(make):
 
 
 def test_refusals(trained, make):
-    with pytest.raises(TrainingError, match="one model only"):
-        EpochTime().fit(make(1))
+    refused(TrainingError, "one model only", lambda: EpochTime().fit(make(1)))
     asked = pl.DataFrame({"model": ["Z"], "batch_size": [1], "gpu_type": ["v100"], "gpus": [1]})
-    with pytest.raises(TraceError, match="model Z has no profile"):
-        trained.forecast(make(1), asked)
-    with pytest.raises(ConfigError, match="batch=both"):
-        trained.forecast(make(1), make(1).frame, "both")
+    refused(TraceError, "model Z has no profile", trained.forecast, make(1), asked)
+    refused(ConfigError, "batch=both", trained.forecast, make(1), make(1).frame, "both")
 
 
 def test_nothing_left_out_widens_nothing():

@@ -4,6 +4,7 @@ import pytest
 from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation.curves import score_curves
 from jobcast.traces.learning_curves import LearningCurve
+from tests.shared import refused
 
 
 class Constant:
@@ -59,14 +60,12 @@ def test_intervals_are_asked_of_later_epochs_and_hold_their_ends():
 
 @pytest.mark.parametrize("prefix", [0.0, 1.0, np.nan])
 def test_a_share_outside_of_0_and_1_is_refused(prefix):
-    with pytest.raises(TrainingError, match="--prefix"):
-        score_curves(Constant(), [curve([0.1, 0.2])], prefix)
+    refused(TrainingError, "--prefix", score_curves, Constant(), [curve([0.1, 0.2])], prefix)
 
 
 @pytest.mark.parametrize(("values", "prefix"), [([0.5, 0.5, 0.5], 0.5), ([0.1, 0.2], 0.8)])
 def test_curves_that_are_constant_or_seen_to_their_ends_are_not_scored(values, prefix):
-    with pytest.raises(TrainingError, match="varies and goes on"):
-        score_curves(Constant(), [curve(values)], prefix)
+    refused(TrainingError, "varies and goes on", score_curves, Constant(), [curve(values)], prefix)
 
 
 def test_the_first_epoch_that_was_measured_is_seen_however_late_it_comes():

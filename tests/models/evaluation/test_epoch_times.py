@@ -1,7 +1,5 @@
 """Figures of forecasts of epoch times: by hand for the rules without a model, and leave-one-out on measurements."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -114,13 +112,10 @@ def test_nothing_left_out():
         score_epoch_times(jobs, lambda name: EpochTime.untrained())
 
 
-def test_bar_on_step_times_of_applications_left_out(tmp_path):
+def test_bar_on_step_times_of_applications_left_out(tmp_path, published):
     """Mean absolute percentage error of at most 10 % from three points, on one node."""
-    data = os.environ.get("JOBCAST_DATA")
-    if data is None:
-        pytest.skip("JOBCAST_DATA is not set: the measured step times are not at hand")
     out = tmp_path / "steps.parquet"
-    import_profiles([Path(data) / "curves" / "step_times.csv"], out, ImportSettings(samples={"": 1000}))
+    import_profiles([published / "curves" / "step_times.csv"], out, ImportSettings(samples={"": 1000}))
     table = read_profiles(out)
     whole = EpochTime.untrained()
     whole.trained_ = table.frame

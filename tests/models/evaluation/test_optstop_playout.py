@@ -1,8 +1,5 @@
 """OptStop played out on whole curves: it never sees a later epoch, and ends measured runs early at little loss."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -69,11 +66,9 @@ def test_out_of_reach_is_given_up():
     assert stopped_at > stall_epochs(40)
 
 
-def test_measured_curves_end_early_at_little_loss():
+def test_measured_curves_end_early_at_little_loss(published):
     """By models that have seen the other applications alone; two epochs are too few to stop after one."""
-    if not (data := os.environ.get("JOBCAST_DATA")):
-        pytest.skip("JOBCAST_DATA is not set: no training curves")
-    curves = read_learning_curves(Path(data) / "curves" / "training_curves.csv").curves
+    curves = read_learning_curves(published / "curves" / "training_curves.csv").curves
     saved, losses, ran = [], [], []
     for app in sorted({curve.app for curve in curves}):
         model = AccuracyCurve().fit([curve for curve in curves if curve.app != app])

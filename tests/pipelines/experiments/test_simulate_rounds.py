@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -93,3 +94,5 @@ def test_max_min_fairness_agrees_within_two_per_cent(shell, published, fill):
     assert figures["makespan_s"] == pytest.approx(33_208, rel=0.02)
     assert figures["mean_jct_s"] == pytest.approx(there["jct_s"].mean(), rel=0.02)
     assert figures["worst_ftf"] == pytest.approx(there["ftf"].max(), rel=0.02)
+    if fill == "centre":  # as the published simulator's solver, which stops near it
+        assert (np.abs(_jct_s("jobs.csv") - there["jct_s"].to_numpy()) <= 1.0).mean() >= 0.9

@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config, read_changes
+from tests.shared import refused
 
 TWO = {"class_thresholds": [10, "inf"], "class_rates": [3, 1]}
 LONGEST = f"1/{'1' * 38}"  # 40 characters
@@ -55,8 +56,7 @@ def test_what_a_configuration_may_say(more, found):
     ],
 )
 def test_what_is_refused(given, why):
-    with pytest.raises(ConfigError, match=why):
-        parse_config(given, "here")
+    refused(ConfigError, why, parse_config, given, "here")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,7 @@ def test_what_is_refused(given, why):
 def test_changes_that_are_refused(tmp_path, rows, why):
     (tmp_path / "a.json").write_text(json.dumps(TWO))
     (tmp_path / "changes.csv").write_text(f"from,config\n{rows}")
-    with pytest.raises(ConfigError, match=why):
-        read_changes(tmp_path / "changes.csv")
+    refused(ConfigError, why, read_changes, tmp_path / "changes.csv")
 
 
 def test_changes_in_order_of_time(tmp_path):

@@ -1,12 +1,15 @@
 """FIFO, SRSF and LAS by hand."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticView
 from jobcast.schedulers.registry import make_policy
-from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, policies, views
 
 FIFO, SRSF, LAS = (make_policy(name) for name in ("elastic_fifo", "srsf", "elastic_las"))
 
@@ -15,22 +18,26 @@ def ends(case, policy):
     return case.log(policy).end_s.tolist()
 
 
-def test_fifo_serves_in_order_of_submission():
-    """4 GPUs: the first takes 3, the second the one left; at 10 s the second takes 2, having done 10 of 30 s."""
-    case = Case(jobs_of([(0.0, 30.0, 3), (0.0, 30.0, 2)]), cluster_of(4))
-    assert ends(case, FIFO) == [10.0, 20.0]
-
-
-def test_fifo_passes_over_a_least_that_does_not_fit():
-    """The second needs 4 at once and waits for all GPUs; the third, behind it, runs on the one that is left."""
-    case = Case(jobs_of([(0.0, 30.0, 3), (0.0, 40.0, 4, 4), (0.0, 5.0, 1)]), cluster_of(4))
-    assert ends(case, FIFO) == [10.0, 20.0, 5.0]
-
-
-def test_srsf_goes_by_gpus_times_time_left():
-    """One GPU: at 4 s the first has 6 s left, more than the 5 s of the second."""
-    case = Case(jobs_of([(0.0, 10.0, 1), (4.0, 5.0, 1)]), cluster_of(1))
-    assert ends(case, SRSF) == [15.0, 9.0]
+@pytest.mark.parametrize(
+    ("policy", "gpus", "rows", "ends_s"),
+    [
+        # In order of submission: the first takes 3, the second what is left; at 10 s it takes 2, with 10 of 30 s done.
+        (FIFO, 4, [(0.0, 30.0, 3), (0.0, 30.0, 2)], [10.0, 20.0]),
+        # The second needs 4 at once and waits for all GPUs; the third, behind it, runs on the one that is left.
+        (FIFO, 4, [(0.0, 30.0, 3), (0.0, 40.0, 4, 4), (0.0, 5.0, 1)], [10.0, 20.0, 5.0]),
+        # By GPUs times time left: at 4 s the first has 6 s left, more than the 5 s of the second.
+        (SRSF, 1, [(0.0, 10.0, 1), (4.0, 5.0, 1)], [15.0, 9.0]),
+        # By GPU-seconds held: 2 x 3 when the second comes, which runs to its end; then the first goes on.
+        (LAS, 2, [(0.0, 20.0, 2), (3.0, 10.0, 2)], [15.0, 8.0]),
+        # The first held 0.4 GPU-seconds when the second comes, or less than half of a millisecond, which is none.
+        (LAS, 1, [(0.0, 10.0, 1), (0.4, 5.0, 1)], [15.0, 5.4]),
+        (LAS, 1, [(0.0, 10.0, 1), (0.0004, 5.0, 1)], [10.0, 15.0]),
+        # Jobs that waited, in order of submission.
+        (LAS, 1, [(0.0, 4.0, 1), (1.0, 2.0, 1), (1.0, 2.0, 1)], [8.0, 3.0, 5.0]),
+    ],
+)
+def test_ends_by_hand(policy, gpus, rows, ends_s):
+    assert ends(Case(jobs_of(rows), cluster_of(gpus)), policy) == pytest.approx(ends_s)
 
 
 @pytest.mark.parametrize(("speed", "ends_s"), [(1.25, [18.0, 10.0]), (2.0, [8.0, 18.0])])
@@ -39,24 +46,6 @@ def test_srsf_counts_the_gpus_that_speed_does_not_repay(speed, ends_s):
     tables = np.full((1, 2, 3), [0.0, 1.0, speed])
     case = Case(jobs_of([(0.0, 8.0, 2), (0.0, 10.0, 1)], tables=tables), cluster_of(1))
     assert ends(case, SRSF) == ends_s
-
-
-def test_las_goes_by_gpu_seconds_held():
-    """The first held 2 x 3 = 6 GPU-seconds when the second comes, which runs to its end; then the first goes on."""
-    case = Case(jobs_of([(0.0, 20.0, 2), (3.0, 10.0, 2)]), cluster_of(2))
-    assert ends(case, LAS) == [15.0, 8.0]
-
-
-def test_las_tells_less_than_a_gpu_second_apart():
-    """The first held 0.4 GPU-seconds when the second comes, or less than the half of a millisecond, which is none."""
-    for later_s, ends_s in ((0.4, [15.0, 5.4]), (0.0004, [10.0, 15.0])):
-        case = Case(jobs_of([(0.0, 10.0, 1), (later_s, 5.0, 1)]), cluster_of(1))
-        assert ends(case, LAS) == pytest.approx(ends_s)
-
-
-def test_las_serves_jobs_that_waited_in_order_of_submission():
-    case = Case(jobs_of([(0.0, 4.0, 1), (1.0, 2.0, 1), (1.0, 2.0, 1)]), cluster_of(1))
-    assert ends(case, LAS) == [8.0, 3.0, 5.0]
 
 
 FAIR, WHOLE = make_policy("elastic_fair"), make_policy("elastic_fair", None, {"whole_gpus": "yes"})
@@ -124,14 +113,8 @@ def by_sorting(view):
     return held
 
 
-@given(views())
-def test_deals_as_sorting_after_each_grant_does(view):
-    gpus = dealt(THEMIS, view)
-    assert {job: gpus[job, 0] for job in view.active[: view.count]} == by_sorting(view)
-
-
-@given(views(leasts=(0, 1, 4)))
-def test_passes_over_those_whose_least_does_not_fit(view):
+@given(views() | views(leasts=(0, 1, 4)))
+def test_deals_as_sorting_after_each_grant_does_passing_over_those_whose_least_does_not_fit(view):
     gpus = dealt(THEMIS, view)
     assert {job: gpus[job, 0] for job in view.active[: view.count]} == by_sorting(view)
 
@@ -192,3 +175,116 @@ def test_with_speedups_in_rho_whoever_gains_nothing_by_its_gpus_has_been_delayed
     for settings, ends_s in (({}, [2.5, 5.0, 35.0]), ({"rho": "speedup"}, [32.5, 35.0, 30.0])):
         log = Case(jobs, cluster_of(12)).log(make_policy("elastic_themis", None, settings))
         assert log.end_s.tolist() == ends_s
+
+
+# AFS-L against the tournament written down as the papers tell it.
+
+AFS = make_policy("afs")
+
+
+def tournament(view):
+    """GPUs by active job: for each GPU all pairs are gone through again."""
+    held = dict.fromkeys(view.active[: view.count].tolist(), 0)
+    playing, free = list(held), int(view.capacity.sum())
+
+    def speed(job, gpus):
+        return view.jobs.speedup[view.jobs.model[job], 0, int(gpus)]
+
+    def step(job):
+        return 1 if held[job] else max(1, view.jobs.least[job])
+
+    def left_s(job):
+        return view.left_s[job] / speed(job, held[job]) if held[job] else inf
+
+    def better(one, other):
+        low, high = (other, one) if left_s(other) < left_s(one) else (one, other)
+        low_0, low_1 = (speed(low, gpus) for gpus in (held[low], held[low] + step(low)))
+        high_0, high_1 = (speed(high, gpus) for gpus in (held[high], held[high] + step(high)))
+        if not held[low]:
+            return low if low_1 / view.left_s[low] > high_1 / view.left_s[high] else high
+        return low if (low_1 - low_0) / low_0 > (high_1 - high_0) / high_1 else high
+
+    while free and playing:
+        best = playing[0]
+        for other in playing[1:]:
+            best = better(best, other)
+        if step(best) > free:
+            playing.remove(best)
+            continue
+        free -= step(best)
+        held[best] += step(best)
+        if held[best] == view.most[best]:
+            playing.remove(best)
+    return held
+
+
+@given(views() | views(leasts=(0, 1, 2, 4)))
+def test_deals_as_the_tournament_does(view):
+    gpus = dealt(AFS, view)
+    assert {job: gpus[job, 0] for job in view.active[: view.count]} == tournament(view)
+
+
+@pytest.mark.parametrize(
+    ("rows", "gpus"),
+    [
+        # Everybody one first. The shorter, on 2 of 3, gains 1 - 1 = 100 % of its speed: more than the other's half.
+        ([(0.0, 100.0, 4), (0.0, 30.0, 4)], [1.0, 2.0]),
+        # 1 is all that the first can use; the other starts on 4.
+        ([(0.0, 100.0, 1, 0), (0.0, 100.0, 4, 4)], [1.0, 0.0]),
+    ],
+)
+def test_three_gpus_by_afs(rows, gpus):
+    run = Case(jobs_of(rows), cluster_of(3)).run(AFS)
+    run.submit(2)
+    assert run.state.gpus[:, 0].tolist() == gpus
+
+
+def test_prefers_the_efficient_one_to_the_short_one():
+    """Of 3 GPUs one is left when both hold one. The shorter, 10 s, gains 0.2; the longer, 40 s, 1 of then 2: a half."""
+    flat = np.array([0.0, 1.0, 1.2, *[1.2] * 14])
+    linear = np.arange(17.0)
+    tables = np.stack([np.stack([flat, flat]), np.stack([linear, linear])])
+    case = Case(jobs_of([(0.0, 10.0, 2, 0, 0), (0.0, 40.0, 2, 0, 1)], tables=tables), cluster_of(3))
+    run = case.run(AFS)
+    run.submit(2)
+    assert run.state.gpus[:, 0].tolist() == [1.0, 2.0]
+
+
+def test_of_equal_jobs_without_gpus_the_later_one_wins():
+    case = Case(jobs_of([(0.0, 10.0, 1), (0.0, 10.0, 1), (0.0, 10.0, 1)]), cluster_of(2))
+    assert case.log(AFS).end_s.tolist() == [20.0, 10.0, 10.0]
+
+
+# What holds for every rule whatever it is asked.
+
+POLICIES = policies()
+
+
+def check(policy, view):
+    """Nothing but what is there, to those who are there, as much as they can use and no less than they need."""
+    gpus, active = dealt(policy, view), view.active[: view.count]
+    assert np.delete(gpus, active, axis=0).sum() == 0.0
+    assert (gpus >= 0.0).all()
+    assert (gpus.sum(axis=0) <= view.capacity + 1e-9).all()
+    held = gpus[active].sum(axis=1)
+    assert (held <= view.most[active] + 1e-9).all()
+    assert ((held <= 1e-9) | (held >= view.jobs.least[active] - 1e-9)).all()
+    if policy.integral:
+        assert (gpus == np.round(gpus)).all()
+    return held
+
+
+@pytest.mark.parametrize("types", [1, 2])
+@pytest.mark.parametrize("name", POLICIES)
+@given(data=st.data())
+def test_uses_all_that_can_be_used(name, types, data):
+    view = data.draw(views(types=types))
+    held = check(policies(types=types)[name], view)
+    assert held.sum() == pytest.approx(min(view.capacity.sum(), view.most[view.active[: view.count]].sum()), abs=1e-6)
+
+
+@pytest.mark.parametrize(("types", "leasts"), [(1, (0, 1, 2, 4, 16)), (2, (0, 0, 3))])
+@pytest.mark.parametrize("name", POLICIES)
+@given(data=st.data())
+def test_keeps_leasts_or_gives_nothing(name, types, leasts, data):
+    check(policies(types=types)[name], data.draw(views(types=types, leasts=leasts)))

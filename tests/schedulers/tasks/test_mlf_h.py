@@ -33,18 +33,14 @@ def after(view, **settings):
     return checked(view, policy.place(view)).tolist()
 
 
-def test_the_more_urgent_job_comes_first():
-    jobs = jobs_of(TaskJob(urgency=1.0, gpu=0.8), TaskJob(urgency=9.0, gpu=0.8))
-    view = view_of(jobs, cluster_of(1, 1))
+@pytest.mark.parametrize(
+    ("first", "second", "switch"),
+    [({"urgency": 1.0}, {"urgency": 9.0}, "urgency"), ({"deadline_s": 9e4}, {"deadline_s": 3600.0}, "deadline")],
+)
+def test_the_more_urgent_job_and_the_closer_deadline_come_first(first, second, switch):
+    view = view_of(jobs_of(TaskJob(**first, gpu=0.8), TaskJob(**second, gpu=0.8)), cluster_of(1, 1))
     assert after(view) == [QUEUED, 0]
-    assert after(view, urgency="false") == [0, QUEUED]
-
-
-def test_the_closer_deadline_comes_first():
-    jobs = jobs_of(TaskJob(deadline_s=90_000.0, gpu=0.8), TaskJob(deadline_s=3600.0, gpu=0.8))
-    view = view_of(jobs, cluster_of(1, 1))
-    assert after(view) == [QUEUED, 0]
-    assert after(view, deadline="no") == [0, QUEUED]
+    assert after(view, **{switch: "no"}) == [0, QUEUED]
 
 
 def test_tasks_that_talk_stay_together_unless_bandwidth_is_ignored():

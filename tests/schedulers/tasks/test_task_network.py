@@ -1,11 +1,11 @@
 """Scores by a learned network."""
 
 import numpy as np
-import pytest
 
 from jobcast.domain.errors import RegistryError
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.network import Layers, networks_of, scores_of
+from tests.shared import refused
 
 JOBS = len(JOB_FEATURES)
 
@@ -28,11 +28,9 @@ def test_scores_are_those_of_two_hidden_layers():
 
 
 def test_weights_of_other_features_are_refused():
-    with pytest.raises(RegistryError, match=r"weights of jobs: first is \(3, 6\), this version needs"):
-        networks_of(arrays(jobs=3))
+    refused(RegistryError, r"weights of jobs: first is \(3, 6\), this version needs", networks_of, arrays(jobs=3))
 
 
 def test_a_missing_array_is_named():
     left = {name: values for name, values in arrays().items() if name != "hosts.last"}
-    with pytest.raises(RegistryError, match="weights of hosts: last is missing"):
-        networks_of(left)
+    refused(RegistryError, "weights of hosts: last is missing", networks_of, left)

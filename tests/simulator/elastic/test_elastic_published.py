@@ -1,8 +1,6 @@
 """The engine against the published simulator's own results: 301 jobs of a Philly virtual cluster, 64 GPUs."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -22,10 +20,8 @@ NAMES = ("FIFO", "SRSF", "PCS_bal")
 
 
 @pytest.fixture(scope="module")
-def folder():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the folder that holds pcs/")
-    return Path(os.environ["JOBCAST_DATA"]) / "pcs"
+def folder(published):
+    return published / "pcs"
 
 
 def first_jobs(folder, count):

@@ -31,12 +31,6 @@ class Watching:
     def __init__(self, script):
         self.script, self.seen = script, {}
 
-    def lane(self, job):
-        return 0
-
-    def key(self, job):
-        return 0.0
-
     def decide(self, view):
         for job in view.active.values():
             self.seen[view.now_s] = view.service(job)

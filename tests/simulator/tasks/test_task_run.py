@@ -11,6 +11,7 @@ from jobcast.domain.tasks import GPU, MEMORY, QUEUED
 from jobcast.schedulers.policies import TaskMechanism
 from jobcast.simulator.laws.tasks import PATIENCE, Tasks
 from jobcast.simulator.metrics import queued_s
+from tests.shared import refused
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, simulation_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
 
@@ -262,10 +263,7 @@ def test_progress_is_told_to_the_end():
 
 def wrong(script, *, rows=None, **options):
     rows = rows or (TaskJob(), TaskJob(submit_s=600.0, workers=2))
-    with pytest.raises(DecisionError) as caught:
-        run(list(rows), script, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refused(DecisionError, "", run, list(rows), script, **options)
 
 
 @pytest.mark.parametrize(

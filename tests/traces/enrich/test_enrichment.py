@@ -21,6 +21,7 @@ from jobcast.traces.enrich.enrichment import SAYS, enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
+from tests.shared import refused
 
 ALL = tuple(FACTS)
 HOUR_S = 3600.0
@@ -182,10 +183,8 @@ def test_a_folder_holds_all_of_it_with_hashes(tmp_path):
     assert set(told["facts"]) == set(ALL)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="something else than an enriched trace"):
-        write_enriched(made, tmp_path / "other")
-    with pytest.raises(ConfigError, match="something else"):
-        write_enriched(made, tmp_path / "other" / "mine.txt")
+    refused(ConfigError, "something else than an enriched trace", write_enriched, made, tmp_path / "other")
+    refused(ConfigError, "something else", write_enriched, made, tmp_path / "other" / "mine.txt")
 
 
 def test_many_wide_jobs_stay_small(tmp_path):
