@@ -46,8 +46,7 @@ class Spans:
     @property
     def gpu_s(self) -> Floats:
         """GPU-seconds held, (n_spans,)."""
-        held: Floats = self.gpus * (self.until_s - self.from_s)
-        return held
+        return self.gpus * (self.until_s - self.from_s)
 
 
 def flat_spans(job: Ints, from_s: Floats, until_s: Floats, gpus: Floats | Ints) -> Spans:

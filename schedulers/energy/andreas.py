@@ -88,8 +88,7 @@ def pressure_order(view: EnergyView, choices: Choices) -> Ints:
     late_s = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
     # In thousandths of a second, so that rounding does not swap equal pressures.
     pressure[runs] = np.rint(late_s / SAME_S)
-    order: Ints = np.argsort(-pressure, kind="stable")
-    return order
+    return np.argsort(-pressure, kind="stable")
 
 
 def back_of(weight: Floats) -> Floats:

@@ -69,8 +69,7 @@ def forecast_fairness(age_s: Floats, left_s: Floats, total_s: Floats, contention
     >>> forecast_fairness(np.array([600.0]), np.array([300.0]), np.array([400.0]), np.array([2.0])).tolist()
     [1.5]
     """
-    rho: Floats = (age_s + left_s * contention) / (total_s * contention)
-    return rho
+    return (age_s + left_s * contention) / (total_s * contention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,7 @@ class Claims:
         """
         bound_s = max(float(self.widths @ self.left_s) / gpus, float(self.least_s.max()))
         counted_s = self.most_s / np.where(goes_on & self.running, share, 1.0)
-        binding: Bools = rounded_all(counted_s) >= rounded(share * bound_s)
-        return binding
+        return rounded_all(counted_s) >= rounded(share * bound_s)
 
     def order(self, binding: Bools, owed: Bools) -> Ints:
         """Indexes in the order in which jobs are served.

@@ -321,8 +321,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
     if settings.promote > 0.0:
         # One step up for each `promote` times the threshold that it waited.
         risen = np.floor(rounded_all(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s)))
-    low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
-    return low
+    return attained >= settings.queue_gpu_s * (1.0 + risen)
 
 
 def finished_gpu_s(view: TaskView) -> Floats:

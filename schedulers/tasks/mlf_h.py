@@ -209,8 +209,7 @@ def options_now(view: TaskView, overloaded: bool) -> Ints:
     asked = view.jobs.option[view.active]
     if not overloaded:
         return asked
-    allowed: Ints = np.maximum(asked, view.jobs.may_become[view.active])
-    return allowed
+    return np.maximum(asked, view.jobs.may_become[view.active])
 
 
 def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:

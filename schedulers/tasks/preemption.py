@@ -73,8 +73,7 @@ def attained_gpu_s(view: TaskView) -> Floats:
 
 def job_use(view: TaskView) -> Floats:
     """(n_jobs, 4) what the tasks of jobs use at rest."""
-    sums: Floats = np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
-    return sums
+    return np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
 
 
 def measured_iteration_s(view: TaskView) -> Floats:
@@ -84,8 +83,7 @@ def measured_iteration_s(view: TaskView) -> Floats:
 
 
 def _placed(view: TaskView) -> Bools:
-    placed: Bools = np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
-    return placed
+    return np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
 
 
 @njit(types.boolean(ROOM, WANTS, INTS, types.int64), cache=True)

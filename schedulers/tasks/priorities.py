@@ -140,8 +140,7 @@ def task_deadlines(view: TaskView) -> Floats:
     """(n_tasks,) by when the last run of each task must end, of active jobs; infinite where there is no deadline."""
     tail_s = np.zeros(len(view.jobs.job_of))
     _all_tails(graph_of(view), view.active, plain(view.jobs.compute_s), tail_s)
-    deadlines: Floats = view.jobs.deadline_s[view.jobs.job_of] - tail_s
-    return deadlines
+    return view.jobs.deadline_s[view.jobs.job_of] - tail_s
 
 
 def learning_worth(view: TaskView, weights: Weights) -> Floats:
@@ -151,8 +150,7 @@ def learning_worth(view: TaskView, weights: Weights) -> Floats:
     epoch = 1.0 + np.floor(view.done / jobs.epoch_iterations + 1e-9)
     share = np.where(epoch > 1.0, 0.0, 1.0)
     np.divide(view.last_gain, view.all_gain, out=share, where=view.all_gain > 0.0)
-    worth: Floats = level / epoch * share
-    return worth
+    return level / epoch * share
 
 
 def task_priorities(view: TaskView, weights: Weights) -> Floats:
@@ -188,8 +186,7 @@ def _unit(values: Floats, unit: float | None = None) -> float:
 def job_order(view: TaskView, priority: Floats) -> Ints:
     """Active jobs as their first tasks come in a queue by priority (n_tasks,); of equals the earlier one first."""
     highest = np.maximum.reduceat(priority, view.jobs.task_of[:-1])[view.active]
-    order: Ints = view.active[np.argsort(-highest, kind="stable")]
-    return order
+    return view.active[np.argsort(-highest, kind="stable")]
 
 
 def _hurry(view: TaskView, weights: Weights) -> Floats:
