@@ -5,22 +5,14 @@ Importing numba takes a second, so only what computes imports this file.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, FLOATS_3D, INTS, njit, types
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.rounding_kernels import rounded
 
-# Numba has no types that mypy could read.
-njit: Any = numba.njit
-types: Any = numba.types
-
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
-FLOATS_3D = types.Array(types.float64, 3, "C")
-INTS = types.Array(types.int64, 1, "C")
 JOBS: Any = types.NamedTuple(
     [FLOATS, FLOATS, FLOATS, FLOATS, INTS, INTS, FLOATS, FLOATS, FLOATS_3D, FLOATS_2D], ElasticJobs
 )

@@ -4,18 +4,14 @@ Instants that lie within a microsecond of one another are one step: sums in anot
 """
 
 from math import inf, isnan, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import FLOATS, njit, types
 
-# Numba has no types that mypy could read.
-njit: Any = numba.njit
-types: Any = numba.types
-FLOATS = types.Array(types.float64, 1, "C")
 F8, I8 = types.float64, types.int64
 # Each job makes so many steps at most: where its reservation was, and where it will be.
 STEPS_ROOM = 4

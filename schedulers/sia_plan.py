@@ -25,19 +25,17 @@ from heapq import heappop, heappush
 from math import inf, nan, pi, sqrt
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.clock import MINUTE_S
+from jobcast.domain.compiled import njit
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, PoolView, View
 from jobcast.domain.rounding import rounded
 from jobcast.domain.switches import ALL_SHARE, Switches
-
-njit: Any = numba.njit
 
 # Columns of what is known of a job, before the chances of its duration bins: number of its pool, GPUs, submission, real
 # start and end, virtual start and end, seconds from the epoch, NaN where they have not come.

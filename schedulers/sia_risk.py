@@ -26,14 +26,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from math import inf
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, FLOATS_3D, INTS, njit, types
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
@@ -110,14 +108,7 @@ class Candidates:
         self._begin = 0
 
 
-njit: Any = numba.njit
-_FLOATS = types.Array(types.float64, 1, "C")
-_FLOATS_2D = types.Array(types.float64, 2, "C")
-_FLOATS_3D = types.Array(types.float64, 3, "C")
-_INTS = types.Array(types.int64, 1, "C")
-
-
-@njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
+@njit([FLOATS(FLOATS, types.float64, types.float64, FLOATS, FLOATS)], cache=True)
 def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, weights: Floats) -> Floats:
     """Distribution of the GPUs needed by some pools and one more, independent of them; both (free + 2,).
 
@@ -145,7 +136,7 @@ def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, wei
     return more
 
 
-@njit([_FLOATS_2D(_FLOATS, _FLOATS, _FLOATS_3D, _FLOATS, types.int64, _FLOATS_2D)], cache=True)
+@njit([FLOATS_2D(FLOATS, FLOATS, FLOATS_3D, FLOATS, types.int64, FLOATS_2D)], cache=True)
 def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, free: int, minutes: Floats) -> Floats:
     """Expected overstay in minutes by the job's width and duration bin, (free + 1, bins).
 
@@ -188,7 +179,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
 
 
 @njit(
-    [types.int64(types.int64, types.int64, _INTS, _INTS, _FLOATS_2D, types.int64, _FLOATS_2D, types.float64)],
+    [types.int64(types.int64, types.int64, INTS, INTS, FLOATS_2D, types.int64, FLOATS_2D, types.float64)],
     cache=True,
 )
 def first_within(

@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from types import MappingProxyType
-from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, INTS, njit, types
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import JobForecasts
 from jobcast.domain.jobs import Job
@@ -149,12 +148,6 @@ def _tree(leaves: Ints) -> tuple[Ints, Ints]:
         peak[level // 2 : level] = np.maximum(peak[level : 2 * level : 2], peak[level + 1 : 2 * level : 2])
         level //= 2
     return peak, np.zeros_like(peak)
-
-
-njit: Any = numba.njit
-types: Any = numba.types
-FLOATS = types.Array(types.float64, 1, "C")
-INTS = types.Array(types.int64, 1, "C")
 
 
 @njit(types.int64(INTS, INTS, types.int64, types.int64), cache=True)

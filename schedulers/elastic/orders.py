@@ -8,8 +8,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic_kernels import RULE, VIEW, grant, speed_on
 from jobcast.domain.rounding_kernels import rounded
 
 

@@ -4,18 +4,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.elastic_kernels import (
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    JOBS,
-    RULE,
-    VIEW,
-    grant,
-    njit,
-    types,
-)
+from jobcast.domain.elastic_kernels import JOBS, RULE, VIEW, grant
 from jobcast.domain.rounding_kernels import rounded
 
 # Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper.

@@ -8,8 +8,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import FLOATS, njit, types
 from jobcast.domain.elastic import ElasticView, Promises
-from jobcast.domain.elastic_kernels import FLOATS, VIEW, njit, speedup_at, types
+from jobcast.domain.elastic_kernels import VIEW, speedup_at
 from jobcast.schedulers.elastic.wfq import HEAD, demand_cap, joined, of_turn, queue_at, turn_at, turn_of
 
 PROMISED, NO_SHARE, NARROW_SHARE, CAPPED, STALLED, BLOCKED, EARLIER = range(7)

@@ -7,17 +7,15 @@ the objective falls, and nodes have their names. Importing numba takes a second,
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
+from jobcast.domain.compiled import FLOATS_2D, INTS, njit, types
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.greedy_state import (
     ANYWHERE,
     CLOSED_ONLY,
     DRAFT,
-    FLOATS_2D,
     FREE,
-    INTS,
     LACKS,
     LOOKED,
     MISSED,
@@ -331,8 +329,7 @@ def descend(queue: Any, draft: Any, most: Any) -> None:
                 falls = _settle(queue, draft, job) or falls
 
 
-types: Any = numba.types
-outer: Any = partial(numba.njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+outer: Any = partial(njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 INT, FLOAT = types.int64, types.float64
 # Ways from here on take turns; those before are of the first constructions.
 FIRST = 2

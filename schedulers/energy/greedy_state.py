@@ -12,17 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import BOOLS, FLOATS, FLOATS_2D, INTS, INTS_2D, INTS_3D, njit, types
 from jobcast.domain.energy import POSTPONED
 
 # For what only compiled code calls: without the ways in from Python, which take longer to compile than it does.
 # `_nrt`: counting references to the arrays of a tuple takes ten times as long as the rest, and nothing is allocated
 # here.
-inner: Any = partial(numba.njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+inner: Any = partial(njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 # No node, no neighbour, no configuration.
 NONE = -1
@@ -185,7 +185,6 @@ def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     draft.total_eur[0] += total_eur
 
 
-types: Any = numba.types
 # Places in `Draft.counts`.
 FREE, MISSED, OPENED, LOOKED, LACKS = range(5)
 
@@ -294,20 +293,17 @@ class Draft(NamedTuple):
     random: NDArray[np.uint64]
 
 
-INTS = types.Array(types.int64, 1, "C")
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
 _OTHERS = {
     "least_nodes": types.int64,
     "idle_s": types.float64,
     "wait_eur_s": types.float64,
     "rate_eur_s": FLOATS_2D,
-    "done": types.Array(types.boolean, 1, "C"),
-    "head": types.Array(types.int64, 3, "C"),
-    "after": types.Array(types.int64, 2, "C"),
-    "before": types.Array(types.int64, 2, "C"),
-    "slots": types.Array(types.int64, 2, "C"),
-    "order": types.Array(types.int64, 2, "C"),
+    "done": BOOLS,
+    "head": INTS_3D,
+    "after": INTS_2D,
+    "before": INTS_2D,
+    "slots": INTS_2D,
+    "order": INTS_2D,
     "random": types.Array(types.uint64, 1, "C"),
 }
 

@@ -12,24 +12,20 @@ from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import BOOLS, FLOATS, INTS, INTS_2D, njit, types
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
-    BOOLS,
     CONSOLIDATE,
-    FLOATS,
-    INTS,
     LIMITS,
     ROOM,
     SPREAD,
     Limits,
     Room,
     hosts,
-    njit,
     plain,
-    types,
 )
 from jobcast.schedulers.tasks.packing import (
     WANTS,
@@ -180,7 +176,6 @@ def trouble(jobs: TaskJobs, cluster: TaskCluster) -> Floats:
 # Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
 # of what a task uses with what is free. Ties go to the server with the lowest number.
 AFFINITY, ALIGNMENT = range(2)
-COUNTS = types.Array(types.int64, 2, "C")
 
 
 @njit(types.float64(types.int64, ROOM, FLOATS, INTS, types.int64, types.int64), cache=True)
@@ -197,7 +192,7 @@ def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int
     return used if here[group] == tasks else 4.0 + used
 
 
-@njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, COUNTS, types.int64), cache=True)
+@njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, INTS_2D, types.int64), cache=True)
 def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, group: int) -> int:
     """The server that a rule chooses for a task, or -1."""
     best, found = np.inf, -1
@@ -209,7 +204,7 @@ def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, 
     return found
 
 
-@njit(types.void(types.int64, ROOM, LIMITS, WANTS, INTS, INTS, COUNTS), cache=True)
+@njit(types.void(types.int64, ROOM, LIMITS, WANTS, INTS, INTS, INTS_2D), cache=True)
 def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, group: Ints, counts: Ints) -> None:
     """Place jobs in an order, each whole or not at all, the first on a cluster left idle; `counts` follow.
 

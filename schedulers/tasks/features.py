@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jobcast.domain.compiled import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.tasks import TaskCluster, TaskJobs, TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, plain, types
+from jobcast.schedulers.tasks.host_selection import plain
 
 # Learning algorithms that are told apart (section 4.1: AlexNet, ResNet, MLP, LSTM, SVM); others share the last.
 ALGORITHMS = 5

@@ -5,20 +5,13 @@ Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEX
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.tasks import GPU, MEMORY, RESOURCES
-
-njit: Any = numba.njit
-types: Any = numba.types
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
-INTS = types.Array(types.int64, 1, "C")
-BOOLS = types.Array(types.boolean, 1, "C")
 
 
 def plain(column: NDArray[Any]) -> NDArray[Any]:

@@ -9,22 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.tasks.features import HOST, VIEW, told_of
-from jobcast.schedulers.tasks.host_selection import (
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    KINDS,
-    LIMITS,
-    ROOM,
-    Limits,
-    Room,
-    hosts,
-    movement,
-    njit,
-    types,
-)
+from jobcast.schedulers.tasks.host_selection import KINDS, LIMITS, ROOM, Limits, Room, hosts, movement
 from jobcast.schedulers.tasks.network import LAYERS, SAME_SCORE, Layers, score_rows
 from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, nearness, put, togetherness, waiting
 

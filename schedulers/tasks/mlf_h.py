@@ -23,25 +23,12 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import BOOLS, FLOATS, INTS, njit, types
 from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, TaskRule, TaskView
-from jobcast.schedulers.tasks.host_selection import (
-    BOOLS,
-    FLOATS,
-    HOST_TERMS,
-    IDEAL,
-    INTS,
-    KINDS,
-    LIMITS,
-    ROOM,
-    Limits,
-    Room,
-    njit,
-    overloaded,
-    types,
-)
+from jobcast.schedulers.tasks.host_selection import HOST_TERMS, IDEAL, KINDS, LIMITS, ROOM, Limits, Room, overloaded
 from jobcast.schedulers.tasks.packing import (
     WANTS,
     Packing,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, njit, types
 from jobcast.domain.errors import RegistryError
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
-from jobcast.schedulers.tasks.host_selection import FLOATS, FLOATS_2D, njit, types
 
 # Scores that count as equal: hyperbolic tangents differ from library to library.
 SAME_SCORE = 1e-7

@@ -10,25 +10,20 @@ from numpy.typing import ArrayLike
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
-    BOOLS,
     EVEN,
-    FLOATS,
-    FLOATS_2D,
     IDEAL,
-    INTS,
     KINDS,
     LIMITS,
     ROOM,
     Limits,
     Room,
     ideal_host,
-    njit,
     plain,
     plain_host,
-    types,
 )
 
 

@@ -10,21 +10,11 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, QUEUED, TaskView
-from jobcast.schedulers.tasks.host_selection import (
-    DECISION_S,
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    LIMITS,
-    ROOM,
-    Limits,
-    Room,
-    njit,
-    types,
-)
+from jobcast.schedulers.tasks.host_selection import DECISION_S, LIMITS, ROOM, Limits, Room
 from jobcast.schedulers.tasks.packing import (
     PACKING,
     WANTS,

@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import BOOLS, FLOATS, INTS, njit, types
 from jobcast.domain.tasks import TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, plain, types
+from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
 
 # Weights. MLFS, section 4.1.
 ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35

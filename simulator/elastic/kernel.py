@@ -11,8 +11,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, JOBS, RULE_TYPE, njit, speedup_at, types
+from jobcast.domain.elastic_kernels import JOBS, RULE_TYPE, speedup_at
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, SQUARES, STATE_INTS, State, World
 
 NOW, LEASE_AT, SEEN = CLOCK

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.iteration_kernels import Places, iteration
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, TaskCluster, TaskJobs
 from jobcast.simulator.laws.task_state import (
@@ -31,15 +31,10 @@ from jobcast.simulator.laws.task_state import (
     TaskWorld,
 )
 
-types: Any = numba.types
-inner: Any = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner: Any = partial(njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """For what only compiled code calls: without the ways in from Python, which take longer to compile than it does."""
-outer: Any = partial(numba.njit, cache=True, no_cfunc_wrapper=True)
+outer: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
 
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
-INTS = types.Array(types.int64, 1, "C")
-FLAGS = types.Array(types.boolean, 1, "C")
 
 KINDS = (GPU, CPU, MEMORY, BANDWIDTH)
 FLAGS_OF = ("is_server", "is_active")
@@ -50,7 +45,7 @@ SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s", *STRAGGLERS), t
 
 def _type_of(kind: Any, ints: Collection[str], **known: Any) -> Any:
     """The compiled type of a tuple of columns, told by their names; one row of floats where nothing is said."""
-    result = dict.fromkeys(ints, INTS) | dict.fromkeys(FLAGS_OF, FLAGS) | dict.fromkeys(SQUARES, FLOATS_2D)
+    result = dict.fromkeys(ints, INTS) | dict.fromkeys(FLAGS_OF, BOOLS) | dict.fromkeys(SQUARES, FLOATS_2D)
     result |= SCALARS | known
     return types.NamedTuple([result.get(name, FLOATS) for name in kind._fields], kind)
 
