@@ -79,6 +79,38 @@ class PoolView(Protocol):
     def pending(self) -> PendingJobs: ...  # noqa: D102
 
 
+class PoolAggregates(Protocol):
+    """Sums and selections over all pools, at the instant of the view and before any start."""
+
+    @property
+    def waiting(self) -> Sequence[PoolView]:
+        """Pools with jobs pending, names ascending."""
+        ...
+
+    @property
+    def ready(self) -> Mapping[str, PoolView]:
+        """Pools whose first pending job fits their unused quota: quota less what counts against it."""
+        ...
+
+    @property
+    def pledged(self) -> float:
+        """GPUs of unused quota that pending jobs lay claim to: min(pending, unused), summed up over all pools."""
+        ...
+
+    @property
+    def roomy(self) -> Mapping[str, tuple[PoolView, float]]:
+        """Pools whose unused quota exceeds what their pending jobs ask for, and the GPUs by which it does."""
+        ...
+
+    def narrowest(self, max_lane: float) -> float:
+        """Width of the narrowest pending job in lanes up to `max_lane`; infinite where there is none."""
+        ...
+
+    def holders(self, max_gpus: float, max_lane: float) -> Mapping[str, PoolView]:
+        """Pools with a pending job that is at most `max_gpus` wide, in lanes up to `max_lane`; in any order."""
+        ...
+
+
 class Grant(NamedTuple):
     """What a job holds from now on.
 
@@ -153,6 +185,11 @@ class View(Protocol):
     @property
     def pools(self) -> Mapping[str, PoolView]:
         """Pools by name, names ascending."""
+        ...
+
+    @property
+    def tally(self) -> PoolAggregates:
+        """What all pools come to."""
         ...
 
     @property
