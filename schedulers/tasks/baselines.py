@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.compiled import BOOLS, FLOATS, INTS, INTS_2D, njit, types
-from jobcast.domain.policy import Decision
+from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView, decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
     CONSOLIDATE,
@@ -134,7 +134,7 @@ class Graphene(TaskRule):
         """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
         waiting = waiting_jobs(view)
         if not len(waiting):
-            return decision()
+            return NOTHING
         order = sorted_jobs(waiting, -np.rint(scores(view, waiting, self.settings) / SAME_SCORE))
         # Told apart by identity: jobs are one tuple for a whole run.
         if self._of is not view.jobs:  # the same at all decisions of a run

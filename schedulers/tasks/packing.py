@@ -12,7 +12,7 @@ from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.compiled import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.domain.policy import Decision
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, TaskView, decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     EVEN,
     IDEAL,
@@ -329,4 +329,6 @@ def placement(view: TaskView, room: Room) -> Decision:
     empty = [(room.place[begin:end] == QUEUED).all() for begin, end in zip(begins, ends, strict=True)]
     stop = back[np.array(empty, dtype=np.bool_)]
     tasks = changed[~np.isin(view.jobs.job_of[changed], stop)]
-    return decision(stop=stop, tasks=tasks, gpus=room.place[tasks])
+    # Plain ints: keys are compared with `seq`, and logs show them.
+    put = dict(zip(tasks.tolist(), room.place[tasks].tolist(), strict=True))
+    return Decision(dict.fromkeys(stop.tolist()), tasks=put)
