@@ -82,7 +82,10 @@ class RunLog:
     begin_s : when the run began amid things; None: with the first submission
     law : how jobs progressed, one of the names above
     columns : what meters and users add, (n_jobs,) each, by the names of `COLUMNS`
-    totals : what counts the whole run alone, by the names of `TOTALS`
+    totals : what counts the whole run alone: how many `decisions` the policy was asked for, `decision_s` and
+        `decision_max_s`, seconds of CPU that they and the longest of them took, which differ from run to run;
+        `overloads`, servers overloaded after a decision, summed over decisions; `energy_kwh` drawn by all nodes from
+        the first submission to the last completion, idle ones too, without PUE, and `energy_eur`, its cost with PUE
     """
 
     policy: str
@@ -187,15 +190,6 @@ COLUMNS = {
     "deadline_accuracy": "by its due date",
 }
 """Columns that a log may have beside those of every run: name -> meaning and unit."""
-TOTALS = {
-    "decisions": "that the policy was asked for",
-    "decision_s": "seconds of CPU that they took; differs from run to run",
-    "decision_max_s": "seconds of CPU of the longest; differs from run to run",
-    "overloads": "servers overloaded after a decision, summed over decisions",
-    "energy_kwh": "drawn by all nodes from the first submission to the last completion, idle ones too, without PUE",
-    "energy_eur": "cost of that, with PUE",
-}
-"""Figures of a whole run that a log may have: name -> meaning and unit."""
 
 
 def joined(spans: Spans) -> Spans:
