@@ -143,12 +143,6 @@ def _of_run_times(place: str) -> Make:
     return make
 
 
-def _pollux(given: Any, own: PolluxSettings) -> Any:
-    from jobcast.schedulers.pollux import Pollux
-
-    return Pollux(own.p, own.restart_s, own.round_s)
-
-
 def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":
     """A rule as the engine can ask it; it seats jobs on nodes where their GPUs are given."""
     from jobcast.schedulers.placement import NodePlacement
@@ -176,10 +170,7 @@ ROUND_POLICIES = (
     ),
     _spec("ossp", "ossp:OpenShop", OsspSettings, "the least makespan of the active jobs", "Shockwave"),
     _spec(
-        "allox",
-        "round_rules:AlloX",
-        AlloxSettings,
-        "the least mean completion time, by matching",
+        *("allox", "round_rules:AlloX", AlloxSettings, "the least mean completion time, by matching"),
         "AlloX (EuroSys 2020)",
     ),
     _spec(
@@ -204,7 +195,7 @@ ROUND_POLICIES = (
     PolicySpec(
         name="pollux",
         kind=GOODPUT,
-        make=_pollux,
+        make=of_class("pollux:Pollux", given=False),
         settings=PolluxSettings,
         needs=(GOODPUT_TABLES,),
         asks=(GOODPUTS,),
