@@ -1,6 +1,5 @@
 """Policies of jobs of tasks: settings and specs. Compiled code is imported when a policy is made."""
 
-from dataclasses import fields
 from typing import Any, Literal
 
 from jobcast.domain.errors import ConfigError
@@ -73,8 +72,8 @@ class DeviceSettings(Settings):
     filled: Share = setting(1.0, "share up to which servers and GPUs are filled")
 
 
-class HeuristicSettings(Settings):
-    """Of MLF-H. MLFS, sections 3.3 and 4.1."""
+class Weights(Settings):
+    """Of equations 2 to 6 of MLFS, section 3.3.1; the numbers are those of section 4.1."""
 
     alpha: From0To1 = setting(0.3, "weight of what is worth to accuracy, against time")
     gamma: From0To1 = setting(0.8, "weight of dependent tasks")
@@ -86,6 +85,11 @@ class HeuristicSettings(Settings):
     urgency: Flag = setting(True, "urgency counts")
     deadline: Flag = setting(True, "deadlines count")
     late: Flag = setting(False, "the term of the deadline stays when it has passed")
+
+
+class HeuristicSettings(Weights):
+    """Of MLF-H. MLFS, sections 3.3 and 4.1."""
+
     h_r: Share = setting(0.9, "share of a resource beyond which a server is overloaded")
     move_at: Share | None = setting(None, "share beyond which tasks migrate; h_r")
     p_s: Share = setting(0.1, "share of the tasks of overloaded GPUs that may leave")
@@ -120,10 +124,9 @@ class ControlSettings(HeuristicSettings):
 def _heuristic(own: HeuristicSettings) -> Any:
     """Settings of MLF-H, `MlfHSettings`."""
     from jobcast.schedulers.tasks.mlf_h import MlfHSettings
-    from jobcast.schedulers.tasks.priorities import Weights
 
     return MlfHSettings(
-        weights=Weights(**{one.name: getattr(own, one.name) for one in fields(Weights)}),
+        weights=Weights(**{name: getattr(own, name) for name in Weights.model_fields}),
         overload=own.h_r,
         move_at=own.h_r if own.move_at is None else own.move_at,
         share=own.p_s,

@@ -16,7 +16,6 @@ What the paper leaves open is read as follows.
   parameters, not the dependency graph, and it has the highest priority of its job.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,37 +24,7 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.compiled import BOOLS, FLOATS, INTS, njit, types
 from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
-
-# Weights. MLFS, section 4.1.
-ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Weights of equations 2 to 6.
-
-    Attributes
-    ----------
-    alpha : of what is worth to accuracy, against time
-    gamma : of dependent tasks
-    gamma_d, gamma_r, gamma_w : of deadline, remaining time and waiting time
-    unit_s : seconds in which equation 4 counts; None: means over the queue
-    sums : whether dependent tasks add up, as printed, in place of a weighted mean
-    urgency, deadline : whether L_J and deadlines count. MLFS, Figure 6
-    late : whether the term of the deadline stays when it has passed
-    """
-
-    alpha: float = ALPHA
-    gamma: float = GAMMA
-    gamma_d: float = GAMMA_D
-    gamma_r: float = GAMMA_R
-    gamma_w: float = GAMMA_W
-    unit_s: float | None = None
-    sums: bool = False
-    urgency: bool = True
-    deadline: bool = True
-    late: bool = False
-
+from jobcast.schedulers.tasks.policies import Weights
 
 # Remaining time alone: the shortest first.
 SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
