@@ -282,7 +282,13 @@ class _Drawing(Certain):
     _drawn: float
     """Probability that a duration bin is a draw."""
 
-    def __init__(self, workload: Workload, seed: int, earlier: Sequence[Job], horizons_min: Sequence[float]) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        seed: int = 0,
+        earlier: Sequence[Job] = (),
+        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
+    ) -> None:
         self.horizons_min = tuple(horizons_min)
         self._seed = seed
         self._past = Arrivals([*earlier, *workload.jobs])
@@ -350,15 +356,7 @@ class Random(_Drawing):
     horizons_min : edges of the duration bins, minutes
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        seed: int = 0,
-        earlier: Sequence[Job] = (),
-        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
-    ) -> None:
-        super().__init__(workload, seed, earlier, horizons_min)
-        self._wrong, self._drawn = FAIR_COIN, 1.0
+    _wrong, _drawn = FAIR_COIN, 1.0
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Heads or tails."""
