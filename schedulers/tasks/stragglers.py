@@ -282,12 +282,10 @@ class Plan:
 
     def decision(self) -> Decision:
         """The other policy's decision with copies and moves."""
-        moved, copied = (np.flatnonzero(now != was).tolist() for now, was in self._changes())
+        changes = ((self._room.place, self._home), (self._copies, self._were))
+        moved, copied = (np.flatnonzero(now != was).tolist() for now, was in changes)
         tasks = {**self._decided.tasks, **{task: int(self._room.place[task]) for task in moved}}
         return self._decided._replace(tasks=tasks, copies={task: int(self._copies[task]) for task in copied})
-
-    def _changes(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-        return (self._room.place, self._home), (self._copies, self._were)
 
 
 class AgainstStragglers(TaskRule):
