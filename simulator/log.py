@@ -12,11 +12,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.law import EPOCHS as EPOCHS
-from jobcast.domain.law import GOODPUT as GOODPUT
 from jobcast.domain.law import RUNTIME
-from jobcast.domain.law import SPEEDUP as SPEEDUP
-from jobcast.domain.law import TASKS as TASKS
 from jobcast.domain.tasks import QUEUED
 
 
@@ -80,7 +76,7 @@ class RunLog:
     events : arrivals, completions, stops, decisions and wake-ups that were handled
     trace_submit_s : submissions in the trace where the replay was closed-loop, so that its own differ; else None
     begin_s : when the run began amid things; None: with the first submission
-    law : how jobs progressed, one of the names above
+    law : how jobs progressed, one of the names in `domain.law`
     columns : what meters and users add, (n_jobs,) each, by the names of `COLUMNS`
     totals : what counts the whole run alone: how many `decisions` the policy was asked for, `decision_s` and
         `decision_max_s`, seconds of CPU that they and the longest of them took, which differ from run to run;
