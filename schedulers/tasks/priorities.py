@@ -16,35 +16,21 @@ What the paper leaves open is read as follows.
   parameters, not the dependency graph, and it has the highest priority of its job.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
-from jobcast.domain.compiled import BOOLS, FLOATS, INTS, njit, types
+from jobcast.domain.compiled import FLOATS, INTS, njit, types
 from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
+from jobcast.schedulers.tasks.packing import WANTS, Wants, wants_of
 from jobcast.schedulers.tasks.policies import Weights
 
 # Remaining time alone: the shortest first.
 SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
 
 
-class Graph(NamedTuple):
-    """Tasks and edges of jobs, as compiled code reads them; names as of `TaskJobs`."""
-
-    task_of: Ints
-    edge_of: Ints
-    edge_from: Ints
-    edge_to: Ints
-    is_server: Bools
-
-
-GRAPH = types.NamedTuple([INTS, INTS, INTS, INTS, BOOLS], Graph)
-
-
-@njit(types.void(GRAPH, types.int64, types.float64, FLOATS), cache=True)
-def add_children(graph: Graph, job: int, gamma: float, value: Floats) -> None:
+@njit(types.void(WANTS, types.int64, types.float64, FLOATS), cache=True)
+def add_children(graph: Wants, job: int, gamma: float, value: Floats) -> None:
     """To each task's value (n_tasks,) add gamma times those of its children, which had theirs added before.
 
     Equations 3 and 5. Tasks are numbered in topological order, so that they are taken from the last to the first.
@@ -59,8 +45,8 @@ def add_children(graph: Graph, job: int, gamma: float, value: Floats) -> None:
             value[task] += gamma * value[child]
 
 
-@njit(types.void(GRAPH, types.int64, FLOATS, FLOATS), cache=True)
-def find_tails(graph: Graph, job: int, compute_s: Floats, tail_s: Floats) -> None:
+@njit(types.void(WANTS, types.int64, FLOATS, FLOATS), cache=True)
+def find_tails(graph: Wants, job: int, compute_s: Floats, tail_s: Floats) -> None:
     """Fill tail_s (n_tasks,): seconds that an iteration goes on, at the least, after each task of a job has run."""
     begin, end = graph.edge_of[job], graph.edge_of[job + 1]
     for task in range(graph.task_of[job], graph.task_of[job + 1]):
@@ -73,14 +59,14 @@ def find_tails(graph: Graph, job: int, compute_s: Floats, tail_s: Floats) -> Non
             tail_s[task] = max(tail_s[task], compute_s[child] + tail_s[child])
 
 
-@njit(types.void(GRAPH, INTS, FLOATS, FLOATS), cache=True)
-def _all_tails(graph: Graph, jobs: Ints, compute_s: Floats, tail_s: Floats) -> None:
+@njit(types.void(WANTS, INTS, FLOATS, FLOATS), cache=True)
+def _all_tails(graph: Wants, jobs: Ints, compute_s: Floats, tail_s: Floats) -> None:
     for job in jobs:
         find_tails(graph, job, compute_s, tail_s)
 
 
-@njit(types.void(GRAPH, INTS, types.float64, types.boolean, FLOATS, FLOATS), cache=True)
-def _combine(graph: Graph, jobs: Ints, gamma: float, sums: bool, value: Floats, priority: Floats) -> None:
+@njit(types.void(WANTS, INTS, types.float64, types.boolean, FLOATS, FLOATS), cache=True)
+def _combine(graph: Wants, jobs: Ints, gamma: float, sums: bool, value: Floats, priority: Floats) -> None:
     """Equations 3 and 5, from the values of tasks by themselves; parameter servers come first in their jobs."""
     parts = np.ones(len(value))
     for job in jobs:
@@ -99,17 +85,10 @@ def _combine(graph: Graph, jobs: Ints, gamma: float, sums: bool, value: Floats, 
                 priority[task] = highest
 
 
-def graph_of(view: TaskView) -> Graph:
-    """Tasks and edges of a view's jobs."""
-    jobs = view.jobs
-    columns = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to, jobs.is_server)
-    return Graph(*(plain(column) for column in columns))
-
-
 def task_deadlines(view: TaskView) -> Floats:
     """(n_tasks,) by when the last run of each task must end, of active jobs; infinite where there is no deadline."""
     tail_s = np.zeros(len(view.jobs.job_of))
-    _all_tails(graph_of(view), view.active, plain(view.jobs.compute_s), tail_s)
+    _all_tails(wants_of(view), view.active, plain(view.jobs.compute_s), tail_s)
     return view.jobs.deadline_s[view.jobs.job_of] - tail_s
 
 
@@ -136,7 +115,7 @@ def task_priorities(view: TaskView, weights: Weights) -> Floats:
     # Equations 3 and 5 are linear: what they add up may be weighed by equation 6 before.
     value = weights.alpha * learned + (1.0 - weights.alpha) * (_hurry(view, weights) + by_job[jobs.job_of])
     priority = np.zeros(len(value))
-    _combine(graph_of(view), view.active, weights.gamma, weights.sums, value, priority)
+    _combine(wants_of(view), view.active, weights.gamma, weights.sums, value, priority)
     return priority
 
 
