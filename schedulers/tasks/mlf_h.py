@@ -41,9 +41,9 @@ from jobcast.schedulers.tasks.packing import (
     shift,
     wants_of,
 )
-from jobcast.schedulers.tasks.policies import Weights
 from jobcast.schedulers.tasks.preemption import HOLD, displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
+from jobcast.schedulers.tasks.weights import Weights
 
 # p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1.
 SHARE = 0.1

@@ -23,7 +23,7 @@ from jobcast.domain.compiled import FLOATS, INTS, njit, types
 from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
 from jobcast.schedulers.tasks.packing import WANTS, Wants, wants_of
-from jobcast.schedulers.tasks.policies import Weights
+from jobcast.schedulers.tasks.weights import Weights
 
 # Remaining time alone: the shortest first.
 SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
