@@ -55,21 +55,16 @@ class History(Protocol):
     @property
     def now_s(self) -> float:
         """The instant that the history reaches to, seconds from the epoch."""
-        ...
 
     @property
     def pools(self) -> Sequence[str]:
         """Names of the pools, ascending."""
-        ...
 
     def pool(self, name: str) -> PoolHistory:
         """Events of one pool up to now."""
-        ...
 
     def finished_since(self, count: int) -> Sequence[FinishedJob]:
         """Jobs in the order in which their ends were known, without the first `count`, which a reader has seen."""
-        ...
 
     def started_since(self, count: int) -> Sequence[StartedJob]:
         """Starts in order of time, without the first `count`."""
-        ...
