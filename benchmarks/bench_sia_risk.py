@@ -28,9 +28,10 @@ from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.report.look import draw, plain_ticks, styles
 from jobcast.pipelines.stages.prepared_traces import data_file
+from jobcast.schedulers.pool_policies import SiaRiskSettings
 from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.sia_risk import BUDGET_MIN, RELIEF_MIN, SiaRisk
+from jobcast.schedulers.sia_risk import SiaRisk
 from jobcast.simulator.engine import replay
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import against, figures
@@ -47,6 +48,7 @@ UNDER_COSTS = (10.0, 30.0, 300.0)
 PLENTY = ("all pools", "without 11cb48")
 FULLER = {"load 0.9": 0.9, "load 1.0": 1.0}
 SEED = 0
+DEFAULTS = SiaRiskSettings()
 FIGURES = ("speedup_gmean", "slowed_pct", "slowdown_total_min", "slowdown_max_min", "mean_jct_s")
 COLUMNS = ("scene", "source", "policy", "setting", *FIGURES, "cpu_s")
 FILE = "frontier.csv"
@@ -66,7 +68,7 @@ class Run:
     source: str
     policy: str
     setting: float | None = None
-    relief_min: float = RELIEF_MIN
+    relief_min: float = DEFAULTS.relief_min
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -78,7 +80,7 @@ def runs() -> Iterator[Run]:
     cells = [(scene, source) for scene in PLENTY for source in SOURCES] + [(scene, "registry") for scene in FULLER]
     for scene, source in cells:
         yield Run(scene, source, "sia")
-        yield Run(scene, source, "sia_risk", BUDGET_MIN)
+        yield Run(scene, source, "sia_risk", DEFAULTS.budget_min)
     for budget in BUDGETS_MIN:
         yield from (Run(scene, source, "sia_risk", budget) for scene, source in cells)
     for under_cost in UNDER_COSTS:
@@ -101,7 +103,7 @@ def figures_of(run: Run, scene: RigidScenario, base: RunLog, home: Path) -> dict
     chosen = Sources(scene, Ask(policy="sia", home=home, seed=SEED)).make(parse_forecasts(run.source))
     source = chosen.source
     if run.policy == "sia_risk":
-        policy = SiaRisk(source, run.setting, run.relief_min)
+        policy = SiaRisk(source, budget_min=run.setting, relief_min=run.relief_min)
     else:
         if chosen.registered is not None:  # a version is loaded once a process: told anew in each run
             chosen.registered.durations.take(Care() if run.setting is None else Care(under_cost=run.setting))

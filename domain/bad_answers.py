@@ -11,7 +11,6 @@ from jobcast.domain.errors import JobcastError
 ARRIVALS, LOADS, DURATIONS = "arrivals", "loads", "durations"
 REGIMES, CURVES, EPOCHS = "regimes", "curves", "epochs"
 SIZES, GOODPUTS, WAITS = "sizes", "goodput", "waits"
-KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS, SIZES, GOODPUTS, WAITS)
 """What may be forecast."""
 
 

@@ -5,32 +5,22 @@ Importing numba takes a second, so only what computes imports this file.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, F2, F3, I1, njit, types
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.rounding_kernels import rounded
 
-# Numba has no types that mypy could read.
-njit: Any = numba.njit
-types: Any = numba.types
-
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
-FLOATS_3D = types.Array(types.float64, 3, "C")
-INTS = types.Array(types.int64, 1, "C")
-JOBS: Any = types.NamedTuple(
-    [FLOATS, FLOATS, FLOATS, FLOATS, INTS, INTS, FLOATS, FLOATS, FLOATS_3D, FLOATS_2D], ElasticJobs
-)
-VIEW = types.NamedTuple([types.float64, FLOATS, INTS, types.int64, JOBS, FLOATS, FLOATS, FLOATS, FLOATS], ElasticView)
-RULE = types.void(VIEW, FLOATS, FLOATS_2D)
+JOBS: Any = types.NamedTuple([F1, F1, F1, F1, I1, I1, F1, F1, F3, F2], ElasticJobs)
+VIEW = types.NamedTuple([types.float64, F1, I1, types.int64, JOBS, F1, F1, F1, F1], ElasticView)
+RULE = types.void(VIEW, F1, F2)
 """Signature of a rule: rule(view, numbers, gpus) fills gpus (n_jobs, n_types)."""
 RULE_TYPE = types.FunctionType(RULE)
 
 
-@njit(types.float64(FLOATS_3D, types.int64, types.int64, types.float64), cache=True)
+@njit(types.float64(F3, types.int64, types.int64, types.float64), cache=True)
 def speedup_at(table: Any, model: int, locality: int, gpus: float) -> float:
     """Speed over one GPU: linear between whole numbers of GPUs, flat beyond the table."""
     last = table.shape[2] - 1
@@ -51,7 +41,7 @@ def speed_on(view: ElasticView, job: int, gpus: float) -> float:
     return float(speedup_at(view.jobs.speedup, view.jobs.model[job], 0, min(gpus, view.most[job])))
 
 
-@njit(types.float64(VIEW, types.int64, FLOATS, types.float64, FLOATS_2D), cache=True)
+@njit(types.float64(VIEW, types.int64, F1, types.float64, F2), cache=True)
 def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -> float:
     """Give a job up to `wanted` GPUs more out of those free by type, those on which it is fastest first; what it got.
 

@@ -257,8 +257,7 @@ def times_left_s(view: EnergyView) -> Floats:
     here = view.active
     # A first start is free: there is no snapshot to load.
     restart_s = np.where(view.started[here], view.restart_s, 0.0)
-    times: Floats = view.jobs.epoch_s[here] * view.left_saved[here, None, None] + restart_s[:, None, None]
-    return times
+    return view.jobs.epoch_s[here] * view.left_saved[here, None, None] + restart_s[:, None, None]
 
 
 def stay_s(view: EnergyView) -> Floats:
@@ -274,5 +273,4 @@ def stay_s(view: EnergyView) -> Floats:
 
 def cost_eur_h(cluster: EnergyCluster, now_s: float) -> Floats:
     """(n_kinds, most_gpus + 1) c_ng: EUR an hour of a node with so many GPUs in use, at the price of now."""
-    rate: Floats = cluster.power_w * (cluster.pue * cluster.tariff.at(now_s) / 1000.0)
-    return rate
+    return cluster.power_w * (cluster.pue * cluster.tariff.at(now_s) / 1000.0)

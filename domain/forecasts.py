@@ -46,23 +46,18 @@ class Forecasts(Protocol):
     @property
     def horizons_min(self) -> Sequence[float]:
         """Horizons in minutes, ascending: those that may be asked about, and the inner edges of the duration bins."""
-        ...
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Whether any job will arrive in the pool in (now, now + horizon_s]."""
-        ...
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs (sum of widths) of the jobs that will arrive in the pool in (now, now + horizon_s]."""
-        ...
 
     def duration_bin(self, job: Job) -> int:
         """Index of the duration bin of a submitted job; see `horizons.duration_bin`."""
-        ...
 
     def duration_s(self, job: Job) -> float:
         """Run time of a submitted job in seconds, for policies that rank by it."""
-        ...
 
 
 class JobForecasts(Forecasts, Protocol):
@@ -71,11 +66,9 @@ class JobForecasts(Forecasts, Protocol):
     @property
     def jobs(self) -> Sequence[Job]:
         """All jobs of the run, those to come as well, in order of `seq`."""
-        ...
 
     def recorded_start_s(self, job: Job) -> float:
         """When the trace says that a job started, seconds from the epoch; NaN where it says nothing."""
-        ...
 
 
 class UncertainForecasts(Forecasts, Protocol):
@@ -83,25 +76,21 @@ class UncertainForecasts(Forecasts, Protocol):
 
     def duration_probabilities(self, job: Job) -> Sequence[float]:
         """Probability of each duration bin of a submitted job; they add up to 1."""
-        ...
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """Probability that any job will arrive in the pool in (now, now + horizon_s]."""
-        ...
 
     def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
         """GPUs that the load of (now, now + horizon_s] stays within with a probability of `level` in (0, 1).
 
         Jobs that may not arrive at all are counted in: it is 0 where they do not with that probability.
         """
-        ...
 
     def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
         """`load_quantile` at several levels, in one question: never falling where levels ascend.
 
         The same object comes back as long as a source holds its answer.
         """
-        ...
 
 
 class ForecastSource(Forecasts, Protocol):
@@ -109,7 +98,6 @@ class ForecastSource(Forecasts, Protocol):
 
     def advance(self, now_s: float) -> None:
         """Move to an instant; the engine calls it before every question, with ascending instants."""
-        ...
 
 
 class RegimeForecasts(Protocol):
@@ -121,7 +109,6 @@ class RegimeForecasts(Protocol):
         Their epochs add up to `job.training.epochs - progress.epochs`, and all their batch sizes are in
         `job.training.epoch_s`.
         """
-        ...
 
 
 class WorkForecasts(RegimeForecasts, Protocol):
@@ -129,4 +116,3 @@ class WorkForecasts(RegimeForecasts, Protocol):
 
     def duration_s(self, job: Job) -> float:
         """Run time in seconds of a job that reports no epochs, on the GPUs that it asks for."""
-        ...

@@ -32,24 +32,21 @@ class PoolHistory:
     completion_duration_s: Floats
 
 
-class FinishedJob(Protocol):
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
     """A job that is known to have ended, `end_s` being from when; a predictor of durations may learn from it."""
 
-    @property
-    def job(self) -> Job: ...  # noqa: D102
-    @property
-    def end_s(self) -> float: ...  # noqa: D102
-    @property
-    def duration_s(self) -> float: ...  # noqa: D102
+    job: Job
+    end_s: float
+    duration_s: float
 
 
-class StartedJob(Protocol):
+@dataclass(frozen=True, slots=True)
+class StartedJob:
     """A job that has started, for the first time or after it was stopped."""
 
-    @property
-    def job(self) -> Job: ...  # noqa: D102
-    @property
-    def start_s(self) -> float: ...  # noqa: D102
+    job: Job
+    start_s: float
 
 
 class History(Protocol):
@@ -58,21 +55,16 @@ class History(Protocol):
     @property
     def now_s(self) -> float:
         """The instant that the history reaches to, seconds from the epoch."""
-        ...
 
     @property
     def pools(self) -> Sequence[str]:
         """Names of the pools, ascending."""
-        ...
 
     def pool(self, name: str) -> PoolHistory:
         """Events of one pool up to now."""
-        ...
 
     def finished_since(self, count: int) -> Sequence[FinishedJob]:
         """Jobs in the order in which their ends were known, without the first `count`, which a reader has seen."""
-        ...
 
     def started_since(self, count: int) -> Sequence[StartedJob]:
         """Starts in order of time, without the first `count`."""
-        ...

@@ -5,9 +5,8 @@ Importing numba takes a second, so only what computes imports this file.
 
 from typing import Any, NamedTuple
 
-import numba
-
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import njit
 from jobcast.domain.tasks import BANDWIDTH, GPU, QUEUED, TaskJobs
 
 
@@ -91,4 +90,4 @@ def _iteration(jobs: TaskJobs, at: Places, job: int, ready_s: Floats, step_s: Fl
     return longest_s + exchange_s, crossing_mb, share
 
 
-iteration: Any = numba.njit(cache=True)(_iteration)
+iteration: Any = njit(cache=True)(_iteration)

@@ -42,19 +42,15 @@ class PendingJobs(Protocol):
     @property
     def gpus(self) -> int:
         """Sum of the widths of the pending jobs."""
-        ...
 
     def head(self, skip: Set[int] = frozenset()) -> Job | None:
         """First job by (key, seq), lanes aside; `skip` holds the `seq` of jobs to pass over."""
-        ...
 
     def first(self, max_gpus: float, max_lane: float, skip: Set[int] = frozenset()) -> Job | None:
         """First job by (key, seq) among those at most `max_gpus` wide in lanes up to `max_lane`."""
-        ...
 
     def key(self, job: Job) -> tuple[float, int]:
         """The (key, seq) that a pending job is filed under."""
-        ...
 
 
 class PoolView(Protocol):
@@ -68,15 +64,39 @@ class PoolView(Protocol):
     @property
     def allocated(self) -> float:
         """GPUs that its running jobs hold, wherever they came from."""
-        ...
 
     @property
     def dedicated(self) -> float:
         """GPUs of `allocated` that count against its quota; the rest runs on spare GPUs."""
-        ...
 
     @property
     def pending(self) -> PendingJobs: ...  # noqa: D102
+
+
+class PoolAggregates(Protocol):
+    """Sums and selections over all pools, at the instant of the view and before any start."""
+
+    @property
+    def waiting(self) -> Sequence[PoolView]:
+        """Pools with jobs pending, names ascending."""
+
+    @property
+    def ready(self) -> Mapping[str, PoolView]:
+        """Pools whose first pending job fits their unused quota: quota less what counts against it."""
+
+    @property
+    def pledged(self) -> float:
+        """GPUs of unused quota that pending jobs lay claim to: min(pending, unused), summed up over all pools."""
+
+    @property
+    def roomy(self) -> Mapping[str, tuple[PoolView, float]]:
+        """Pools whose unused quota exceeds what their pending jobs ask for, and the GPUs by which it does."""
+
+    def narrowest(self, max_lane: float) -> float:
+        """Width of the narrowest pending job in lanes up to `max_lane`; infinite where there is none."""
+
+    def holders(self, max_gpus: float, max_lane: float) -> Mapping[str, PoolView]:
+        """Pools with a pending job that is at most `max_gpus` wide, in lanes up to `max_lane`; in any order."""
 
 
 class Grant(NamedTuple):
@@ -148,35 +168,32 @@ class View(Protocol):
     @property
     def servers(self) -> Sequence[int]:
         """GPUs of each server; empty where GPUs are all alike and lie anywhere."""
-        ...
 
     @property
     def pools(self) -> Mapping[str, PoolView]:
         """Pools by name, names ascending."""
-        ...
+
+    @property
+    def tally(self) -> PoolAggregates:
+        """What all pools come to."""
 
     @property
     def touched(self) -> Sequence[PoolView]:
         """Pools with an arrival or a completion since the last decision, in no order that matters."""
-        ...
 
     @property
     def running(self) -> Mapping[int, RunningJob]:
         """Running jobs by `seq`, in the order in which they started."""
-        ...
 
     @property
     def active(self) -> Mapping[int, Job]:
         """Jobs submitted and not finished by `seq`, in the order in which they were submitted."""
-        ...
 
     def service(self, job: Job) -> Service:
         """What an active job has received by now; of one that has ended, `held_s` in all."""
-        ...
 
     def facts(self, kind: type[Facts]) -> Facts:
         """What is known of all jobs beyond what every job tells, by column; raises LookupError where nothing is."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +252,3 @@ class Policy(Protocol):
 
     def decide(self, view: View) -> Decision:
         """What to change now."""
-        ...

@@ -45,5 +45,4 @@ def rounded_all(values: Floats) -> Floats:
     # The product of what is too large would overflow with a warning.
     small = np.where(np.abs(values) < LARGEST, values, 0.0)
     high = small * SPLIT
-    close: Floats = np.where(np.abs(values) < LARGEST, high - (high - small), values)
-    return close
+    return np.where(np.abs(values) < LARGEST, high - (high - small), values)

@@ -81,7 +81,6 @@ class RoundPolicy(Protocol):
 
         A job with `speeds` may be answered with another of these numbers of GPUs: `job.on(gpus)`.
         """
-        ...
 
 
 class SharePolicy(Protocol):
@@ -89,4 +88,3 @@ class SharePolicy(Protocol):
 
     def shares(self, state: RoundState) -> Sequence[float]:
         """Share of the time, 0 to 1, for each of `state.active`, (n_active,); widths x shares fit on the cluster."""
-        ...

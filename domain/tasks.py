@@ -3,13 +3,13 @@
 Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT 2020 (MLFS), section 3.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
-from jobcast.domain.policy import EMPTY, NOTHING, Decision, Trigger, View
+from jobcast.domain.policy import NOTHING, Decision, Trigger, View
 
 RESOURCES = ("gpu", "cpu", "memory", "bandwidth")
 """Columns of demands and capacities: GPUs, cores, GB, MB/s."""
@@ -163,31 +163,3 @@ def by_sender(edge_from: Ints) -> Ints:
     [1, 3, 2, 0]
     """
     return np.argsort(edge_from, kind="stable").astype(np.int64)
-
-
-def decision(
-    *,
-    stop: Ints | None = None,
-    tasks: Ints | None = None,
-    gpus: Ints | None = None,
-    limited: Ints | None = None,
-    limits: Floats | None = None,
-) -> Decision:
-    """A decision from arrays, of which most may be left out: first jobs stop, then tasks are put where they belong.
-
-    Parameters
-    ----------
-    stop : running jobs whose tasks all go back to the queue
-    tasks, gpus : tasks and the GPU for each, or QUEUED; a task that is on another GPU moves
-    limited, limits : jobs, and the iterations after which each shall stop; at least those done
-
-    >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))[:3:2]
-    ({3: None}, {7: 0, 8: -1})
-    """
-    # Plain ints: keys are compared with `seq`, and logs show them.
-    stops: Mapping[int, None] = EMPTY if stop is None else dict.fromkeys(stop.tolist())
-    return Decision(stops, tasks=_pairs(tasks, gpus), limit=_pairs(limited, limits))
-
-
-def _pairs(keys: Ints | None, values: Ints | Floats | None) -> Mapping[int, Any]:
-    return EMPTY if keys is None or values is None else dict(zip(keys.tolist(), values.tolist(), strict=True))

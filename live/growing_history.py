@@ -9,13 +9,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.history import PoolHistory
+from jobcast.domain.history import FinishedJob, PoolHistory, StartedJob
 from jobcast.domain.jobs import Pool
 from jobcast.features.finished import DurationTracker
 from jobcast.live.job_record import JobRecord, by_submission
 from jobcast.models.forecasts import GRID_S
 from jobcast.models.job_duration import JobDuration
-from jobcast.simulator.history import Finished, Happening, Started
+from jobcast.simulator.history import Happening
 
 FEW, SHARE = 16, 200
 """Jobs that change one by one, at least, and of all that there are: where more do, columns are made anew."""
@@ -244,13 +244,13 @@ class Window:
             self._views[name] = _until(self._past.pools.get(name, EMPTY), self.now_s)
         return self._views[name]
 
-    def finished_since(self, count: int) -> Sequence[Finished]:
+    def finished_since(self, count: int) -> Sequence[FinishedJob]:
         """Jobs in the order in which their ends were known, without the first `count`."""
-        return _Each(self._since(Happening.END, count), lambda one: Finished(one.job(), *one.times[1:]))
+        return _Each(self._since(Happening.END, count), lambda one: FinishedJob(one.job(), *one.times[1:]))
 
-    def started_since(self, count: int) -> Sequence[Started]:
+    def started_since(self, count: int) -> Sequence[StartedJob]:
         """Starts in order of time, without the first `count`."""
-        return _Each(self._since(Happening.START, count), lambda one: Started(one.job(), one.start_s))
+        return _Each(self._since(Happening.START, count), lambda one: StartedJob(one.job(), one.start_s))
 
     def _since(self, kind: Happening, count: int) -> list[JobRecord]:
         rows = self._past.rows[kind]

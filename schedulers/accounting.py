@@ -104,8 +104,7 @@ class Accounting:
         if not self.limited:
             return np.full(len(whose), inf)
         present, places = np.unique(whose, return_inverse=True)
-        left: Floats = np.array([self._room(self._bounds[one]) for one in present.tolist()], dtype=np.float64)[places]
-        return left
+        return np.array([self._room(self._bounds[one]) for one in present.tolist()], dtype=np.float64)[places]
 
     def _room(self, bounds: tuple[Bound, ...]) -> float:
         gpus, jobs = self._gpus, self._jobs

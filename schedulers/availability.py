@@ -4,18 +4,14 @@ Instants that lie within a microsecond of one another are one step: sums in anot
 """
 
 from math import inf, isnan, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, njit, types
 
-# Numba has no types that mypy could read.
-njit: Any = numba.njit
-types: Any = numba.types
-FLOATS = types.Array(types.float64, 1, "C")
 F8, I8 = types.float64, types.int64
 # Each job makes so many steps at most: where its reservation was, and where it will be.
 STEPS_ROOM = 4
@@ -59,7 +55,7 @@ class Reserving(NamedTuple):
     reserved_s: Floats
 
 
-@njit(I8(F8, F8, FLOATS, FLOATS, FLOATS, FLOATS), cache=True)
+@njit(I8(F8, F8, F1, F1, F1, F1), cache=True)
 def _first_steps(now_s: float, free: float, changes_s: Floats, gpus: Floats, at_s: Floats, steps: Floats) -> int:
     at_s[0], steps[0], count = now_s, free, 1
     for row in range(len(changes_s)):
@@ -70,7 +66,7 @@ def _first_steps(now_s: float, free: float, changes_s: Floats, gpus: Floats, at_
     return count
 
 
-@njit(F8(FLOATS, FLOATS, I8, F8, F8), cache=True)
+@njit(F8(F1, F1, I8, F8, F8), cache=True)
 def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float) -> float:
     start_s, fits = at_s[0], False
     for step in range(count):
@@ -84,7 +80,7 @@ def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float)
     return float(start_s) if fits else inf
 
 
-@njit(I8(FLOATS, FLOATS, I8, F8), cache=True)
+@njit(I8(F1, F1, I8, F8), cache=True)
 def _split(at_s: Floats, free: Floats, count: int, when_s: float) -> int:
     """Number of steps once one begins at an instant."""
     place = np.searchsorted(at_s[:count], when_s - tolerance.INSTANT_S)
@@ -96,7 +92,7 @@ def _split(at_s: Floats, free: Floats, count: int, when_s: float) -> int:
     return count + 1
 
 
-@njit(I8(FLOATS, FLOATS, I8, F8, F8, F8), cache=True)
+@njit(I8(F1, F1, I8, F8, F8, F8), cache=True)
 def _take(at_s: Floats, free: Floats, count: int, from_s: float, until_s: float, gpus: float) -> int:
     count = _split(at_s, free, _split(at_s, free, count, from_s), until_s)
     first = np.searchsorted(at_s[:count], from_s - tolerance.INSTANT_S)
@@ -105,7 +101,7 @@ def _take(at_s: Floats, free: Floats, count: int, from_s: float, until_s: float,
     return count
 
 
-@njit(types.UniTuple(I8, 2)(FLOATS, FLOATS, I8, FLOATS, FLOATS, FLOATS, FLOATS, I8, F8, types.boolean), cache=True)
+@njit(types.UniTuple(I8, 2)(F1, F1, I8, F1, F1, F1, F1, I8, F8, types.boolean), cache=True)
 def _reserve(
     at_s: Floats, free: Floats, count: int,
     gpus: Floats, run_s: Floats, rooms: Floats, reserved_s: Floats,

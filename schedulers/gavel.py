@@ -63,8 +63,7 @@ def water(widths: Floats, weights: Floats, gpus: float) -> Floats:
     ordered, claims = widths[order], np.cumsum(weights[order[::-1]])[::-1]
     # What is left to the others, at one level, where the first so many run always: most where no other one is bound.
     level = float(((gpus - np.cumsum(ordered) + ordered) / claims).max())
-    shares: Floats = np.minimum(weights * level / widths, 1.0)
-    return shares
+    return np.minimum(weights * level / widths, 1.0)
 
 
 def centre(widths: Floats, weights: Floats, gpus: float) -> Floats:

@@ -81,8 +81,7 @@ def _leontief_value(a: Floats, allocation: Floats) -> Floats:
 
 def _leontief_costs(a: Floats, prices: Floats) -> Floats:
     """Prices times demands, appendix D.2; inf where any demand is, at price 0 too."""
-    costs: Floats = np.where(_usable(a), np.einsum("ijt,jt->it", a, prices), np.inf)
-    return costs
+    return np.where(_usable(a), np.einsum("ijt,jt->it", a, prices), np.inf)
 
 
 def _leontief_programme(cp: Any, a: Floats, alone: Floats) -> tuple[Any, list[Any]]:

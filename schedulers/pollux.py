@@ -1,21 +1,17 @@
 """Pollux: GPUs shared out such that the generalised mean of speedups is greatest."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounding_kernels import rounded as rounded_in
 from jobcast.domain.training import Goodputs
 
-types: Any = numba.types
-_FLOATS, _INTS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
-_FLOATS_2D = types.Array(types.float64, 2, "C")
 _STEP = types.Tuple((types.float64, types.int64))
 P = -1.0  # Pollux (OSDI 2021): its default
 ROUND_S = 60.0  # Pollux: the interval of its scheduler
@@ -95,7 +91,7 @@ class Pollux:
         return powers if self._p > 0 else -powers
 
 
-@numba.njit(_STEP(_FLOATS, types.int64, types.int64), cache=True)
+@njit(_STEP(F1, types.int64, types.int64), cache=True)
 def _best_step(values: Floats, now: int, most: int) -> tuple[float, int]:
     """Greatest gain a GPU of going up from so many GPUs to `most` at most, and by how many; nothing where no way up."""
     best, step = 0.0, 0
@@ -107,7 +103,7 @@ def _best_step(values: Floats, now: int, most: int) -> tuple[float, int]:
     return best, step
 
 
-@numba.njit(_INTS(_FLOATS_2D, _INTS, _INTS, types.int64), cache=True)
+@njit(I1(F2, I1, I1, types.int64), cache=True)
 def _greedy(worth: Floats, most: Ints, start: Ints, free: int) -> Ints:
     """Allocation reached from a start by steps of the greatest gain a GPU; ties go by position.
 

@@ -317,8 +317,7 @@ def earned_s(credits_s: Floats, quotas: Floats, held: Floats, asked: Floats, alp
     borrowed, donated_s = np.maximum(held - own, 0.0), np.maximum(own - asked, 0.0) * passed_s
 
     def poured_s(levels: Floats) -> Floats:
-        given_s: Floats = np.clip((levels[:, np.newaxis] - credits_s) * quotas, 0.0, donated_s)
-        return given_s
+        return np.clip((levels[:, np.newaxis] - credits_s) * quotas, 0.0, donated_s)
 
     # Between these levels what is poured grows linearly; beyond the last one there is nothing left to pour.
     levels = np.sort(np.concatenate([credits_s, credits_s + donated_s / quotas]))

@@ -89,8 +89,7 @@ class Rounds:
 
     def job_columns(self) -> dict[str, dict[int, float]]:
         """What the policy says of jobs: by column, by seq; nothing of one that keeps none."""
-        columns: dict[str, dict[int, float]] = getattr(self._policy, "job_columns", dict)()
-        return columns
+        return getattr(self._policy, "job_columns", dict)()
 
     def _state(self, view: View) -> tuple[RoundState, dict[int, int]]:
         """What the policy sees, and the regimes that each job has shown, by seq."""

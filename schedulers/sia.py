@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from typing import Any
 
 from jobcast.domain.clock import DAY_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
-from jobcast.domain.switches import ALL_SHARE, Switch, Switches, SwitchRule
+from jobcast.domain.switches import Switch, SwitchRule
+from jobcast.schedulers.pool_policies import SiaSettings
 from jobcast.schedulers.tentative_allocation import Loads, Placed, TentativeAllocation
-
-# The default, by which dedicated GPUs are given out too.
-SHARE = "share"
 
 
 def by_share(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
@@ -55,7 +54,7 @@ def by_width(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | 
 SpareOrder = Callable[[TentativeAllocation, float, int], Job | None]
 
 SPARE_ORDERS: Mapping[str, SpareOrder] = {
-    SHARE: by_share,
+    "share": by_share,  # dedicated GPUs are given out by it too
     "submission": by_submission,
     "shortest": by_bin,
     "narrow": by_width,
@@ -164,31 +163,18 @@ class Sia(Placed):
     Raises
     ------
     ConfigError
-        A window is no horizon of the forecasts, or none is given.
+        A window is no horizon of the forecasts.
     """
 
     name = "sia"
 
-    def __init__(
-        self,
-        forecasts: Forecasts,
-        tick_s: float | None = None,
-        switches: Switches = ALL_SHARE,
-        windows_min: Sequence[float] | None = None,
-        slack: float = 0.0,
-        order: str = SHARE,
-        adapt: bool = False,
-        backfill: bool = False,
-    ) -> None:
-        self._forecasts = forecasts
-        self._switches = switches
+    def __init__(self, forecasts: Forecasts, **settings: Any) -> None:
+        self._forecasts, own = forecasts, SiaSettings(**settings)
+        self._tick_s, self._switches, self._slack, self._backfill = own.tick_s, own.switches, own.slack, own.backfill
         self._horizons_s = [MINUTE_S * horizon for horizon in forecasts.horizons_min]
-        self._windows = _windows(self.name, forecasts.horizons_min, windows_min)
-        self._tick_s = tick_s
-        self._slack = slack
-        self._choose = SPARE_ORDERS[order]
-        self._live = LiveSwitches(SwitchRule()) if adapt else None
-        self._backfill = backfill
+        self._windows = _windows(self.name, forecasts.horizons_min, own.windows_min)
+        self._choose = SPARE_ORDERS[own.order]
+        self._live = LiveSwitches(SwitchRule()) if own.adapt else None
 
     def lane(self, job: Job) -> int:
         """The bin of its duration."""
@@ -274,8 +260,9 @@ def _windows(
     """(Lane, seconds) of each window used, ascending. Raises ConfigError."""
     used = set(horizons_min) if windows_min is None else set(windows_min)
     unknown = sorted(used.difference(horizons_min))
-    if unknown or not used:
-        known = ", ".join(f"{horizon:g}" for horizon in horizons_min)
-        wrong = f"no horizons of the forecasts: {', '.join(f'{w:g}' for w in unknown)}" if unknown else "empty"
-        raise ConfigError(f"policy {policy}: windows_min are {wrong}; choose from {known} (minutes)")
+    if unknown:
+        wrong, known = (", ".join(f"{one:g}" for one in some) for some in (unknown, horizons_min))
+        raise ConfigError(
+            f"policy {policy}: windows_min are no horizons of the forecasts: {wrong}; choose from {known} (minutes)"
+        )
     return [(lane, MINUTE_S * horizon) for lane, horizon in enumerate(horizons_min) if horizon in used]

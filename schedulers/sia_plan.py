@@ -25,19 +25,17 @@ from heapq import heappop, heappush
 from math import inf, nan, pi, sqrt
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.clock import MINUTE_S
+from jobcast.domain.compiled import njit
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, PoolView, View
 from jobcast.domain.rounding import rounded
-from jobcast.domain.switches import ALL_SHARE, Switches
-
-njit: Any = numba.njit
+from jobcast.schedulers.pool_policies import SiaPlanSettings
 
 # Columns of what is known of a job, before the chances of its duration bins: number of its pool, GPUs, submission, real
 # start and end, virtual start and end, seconds from the epoch, NaN where they have not come.
@@ -52,10 +50,6 @@ FUTURES = 16
 EDGE_RATIO = 12.0
 # For so long a plan serves, brought up to date by starts and ends alone.
 RENEW_S = 60.0
-# Chosen on 2 to 15 October 2017 of Philly, learnt until then, and on a campus of another seed than the reported ones.
-BUDGET_MIN = 2.0
-# Mean time until others give back the GPUs that somebody misses, as in `sia_risk`.
-RELIEF_MIN = 60.0
 # Of the mean width of jobs, by each that is submitted.
 FORGETTING = 0.01
 FIRST_ROOM = 1024
@@ -303,22 +297,16 @@ class SiaPlan:
 
     name = "sia_plan"
 
-    def __init__(
-        self,
-        forecasts: UncertainForecasts,
-        budget_min: float = BUDGET_MIN,
-        relief_min: float = RELIEF_MIN,
-        tick_s: float | None = None,
-        switches: Switches = ALL_SHARE,
-    ) -> None:
-        self._forecasts, self._budget_min, self._tick_s, self._switches = forecasts, budget_min, tick_s, switches
+    def __init__(self, forecasts: UncertainForecasts, **settings: Any) -> None:
+        self._forecasts, own = forecasts, SiaPlanSettings(**settings)
+        self._budget_min, self._tick_s, self._switches = own.budget_min, own.tick_s, own.switches
         self._horizons_s = MINUTE_S * np.array(forecasts.horizons_min, dtype=np.float64)
         self._edges = np.concatenate(
             [self._horizons_s[:1] / EDGE_RATIO, self._horizons_s, self._horizons_s[-1:] * EDGE_RATIO]
         )
         steps_s = MINUTE_S * np.array(STEPS_MIN, dtype=np.float64)
         self._mids, bins = (steps_s[1:] + steps_s[:-1]) / 2.0, len(self._horizons_s) + 1
-        self._minutes = minutes_at_risk(self._edges, steps_s, relief_min)
+        self._minutes = minutes_at_risk(self._edges, steps_s, own.relief_min)
         self._until = np.minimum(np.searchsorted(self._horizons_s, self._mids), bins - 2)
         self._typical_s = np.sqrt(self._edges[1:] * self._edges[:-1])
         self._width = 0.0

@@ -28,16 +28,15 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, F3, I1, njit, types
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
-from jobcast.domain.switches import ALL_SHARE, Switches
+from jobcast.schedulers.pool_policies import SiaRiskSettings
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
@@ -110,14 +109,7 @@ class Candidates:
         self._begin = 0
 
 
-njit: Any = numba.njit
-_FLOATS = types.Array(types.float64, 1, "C")
-_FLOATS_2D = types.Array(types.float64, 2, "C")
-_FLOATS_3D = types.Array(types.float64, 3, "C")
-_INTS = types.Array(types.int64, 1, "C")
-
-
-@njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
+@njit([F1(F1, types.float64, types.float64, F1, F1)], cache=True)
 def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, weights: Floats) -> Floats:
     """Distribution of the GPUs needed by some pools and one more, independent of them; both (free + 2,).
 
@@ -145,7 +137,7 @@ def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, wei
     return more
 
 
-@njit([_FLOATS_2D(_FLOATS, _FLOATS, _FLOATS_3D, _FLOATS, types.int64, _FLOATS_2D)], cache=True)
+@njit([F2(F1, F1, F3, F1, types.int64, F2)], cache=True)
 def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, free: int, minutes: Floats) -> Floats:
     """Expected overstay in minutes by the job's width and duration bin, (free + 1, bins).
 
@@ -188,7 +180,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
 
 
 @njit(
-    [types.int64(types.int64, types.int64, _INTS, _INTS, _FLOATS_2D, types.int64, _FLOATS_2D, types.float64)],
+    [types.int64(types.int64, types.int64, I1, I1, F2, types.int64, F2, types.float64)],
     cache=True,
 )
 def first_within(
@@ -213,14 +205,8 @@ def first_within(
     return end
 
 
-# Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
-# with quotas at loads 0.8, 0.9 and 1.0: of the pairs that slowed under 0.1 % of the jobs at each load and came within 1
-# % of the largest speedup over the three, the one that slowed least; `benchmarks/choose_sia_risk.py`.
-BUDGET_MIN = 6.0
 # From the first bin's edge down and the last one's up: as from one horizon to the next in SIA, section 5.4.1.
 EDGE_RATIO = 12.0
-# Mean time until others give back the GPUs that somebody misses; see `BUDGET_MIN`.
-RELIEF_MIN = 60.0
 # Of the midpoint rule, for run times and for instants.
 STEPS = 128
 # Longest run times after which relief that never comes would come.
@@ -251,18 +237,11 @@ class SiaRisk(Sia):
 
     name = "sia_risk"
 
-    def __init__(
-        self,
-        forecasts: UncertainForecasts,
-        budget_min: float = BUDGET_MIN,
-        relief_min: float = RELIEF_MIN,
-        tick_s: float | None = None,
-        switches: Switches = ALL_SHARE,
-    ) -> None:
-        super().__init__(forecasts, tick_s, switches)
-        self._uncertain = forecasts
-        self._budget_min = budget_min
-        self._risks = minutes_at_risk(forecasts.horizons_min, relief_min)
+    def __init__(self, forecasts: UncertainForecasts, **settings: Any) -> None:
+        own = SiaRiskSettings(**settings)
+        super().__init__(forecasts, tick_s=own.tick_s, switches=own.switches)
+        self._uncertain, self._budget_min = forecasts, own.budget_min
+        self._risks = minutes_at_risk(forecasts.horizons_min, own.relief_min)
         self._weights = np.array([high - low for low, high in pairwise(EDGES)])
         self._candidates: dict[str, Candidates] = {}
         self._known: dict[tuple[str, float], Sequence[float]] = {}
@@ -372,7 +351,7 @@ def median_bin(chances: Sequence[float]) -> int:
     return len(chances) - 1
 
 
-def minutes_at_risk(horizons_min: Sequence[float], relief_min: float = RELIEF_MIN) -> Floats:
+def minutes_at_risk(horizons_min: Sequence[float], relief_min: float) -> Floats:
     """Expected slowdown by duration bin, per chance of being missed at once, within each horizon, and later.
 
     The rows are E[integral over t from 0 to D of P(T <= t) exp(-(D - t) / relief)] for D log-uniform in a bin, as a

@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from types import MappingProxyType
-from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, I1, njit, types
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import JobForecasts
 from jobcast.domain.jobs import Job
@@ -151,13 +150,7 @@ def _tree(leaves: Ints) -> tuple[Ints, Ints]:
     return peak, np.zeros_like(peak)
 
 
-njit: Any = numba.njit
-types: Any = numba.types
-FLOATS = types.Array(types.float64, 1, "C")
-INTS = types.Array(types.int64, 1, "C")
-
-
-@njit(types.int64(INTS, INTS, types.int64, types.int64), cache=True)
+@njit(types.int64(I1, I1, types.int64, types.int64), cache=True)
 def first_above(peak: Ints, added: Ints, begin: int, most: int) -> int:
     """First leaf from `begin` on that holds more than `most`; the number of leaves if there is none."""
     leaves = len(peak) // 2
@@ -185,7 +178,7 @@ def first_above(peak: Ints, added: Ints, begin: int, most: int) -> int:
     return node - leaves
 
 
-@njit(types.void(INTS, INTS, types.int64), cache=True)
+@njit(types.void(I1, I1, types.int64), cache=True)
 def _renew(peak: Ints, added: Ints, node: int) -> None:
     """Work out the ancestors of a node anew."""
     node //= 2
@@ -194,7 +187,7 @@ def _renew(peak: Ints, added: Ints, node: int) -> None:
         node //= 2
 
 
-@njit(types.void(INTS, INTS, types.int64, types.int64, types.int64), cache=True)
+@njit(types.void(I1, I1, types.int64, types.int64, types.int64), cache=True)
 def add(peak: Ints, added: Ints, begin: int, end: int, gpus: int) -> None:
     """Add GPUs to the leaves from `begin` up to `end`, that one left out."""
     if begin >= end:
@@ -222,7 +215,7 @@ def _end_s(begin_s: float, duration_s: float) -> float:
     return float(max(begin_s + duration_s - tolerance.INSTANT_S, np.nextafter(begin_s, np.inf)))
 
 
-@njit(types.void(FLOATS, FLOATS, INTS, INTS, types.int64, types.int64, types.float64, types.int64), cache=True)
+@njit(types.void(F1, F1, I1, I1, types.int64, types.int64, types.float64, types.int64), cache=True)
 def move(
     start_s: Floats, duration_s: Floats, peak: Ints, added: Ints, rank: int, first: int, now_s: float, gpus: int
 ) -> None:
@@ -237,7 +230,7 @@ def move(
     add(peak, added, max(rank, ends), released, -gpus)
 
 
-@njit(types.void(INTS, types.int64, types.int64), cache=True)
+@njit(types.void(I1, types.int64, types.int64), cache=True)
 def _file(pending: Ints, count: int, rank: int) -> None:
     place = count
     while place > 0 and pending[place - 1] > rank:
@@ -246,9 +239,7 @@ def _file(pending: Ints, count: int, rank: int) -> None:
     pending[place] = rank
 
 
-_PASS = types.int64(
-    FLOATS, FLOATS, INTS, INTS, INTS, INTS, INTS, types.int64, INTS, types.float64, types.int64, types.int64, INTS
-)
+_PASS = types.int64(F1, F1, I1, I1, I1, I1, I1, types.int64, I1, types.float64, types.int64, types.int64, I1)
 
 
 @njit(_PASS, cache=True)

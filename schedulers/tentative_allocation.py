@@ -3,103 +3,16 @@
 What a policy may start where is the draft's to say: here GPUs are all alike and are counted; in `cells` they lie on
 servers. A policy asks its placer for one (`Placed`), and so decides the same way in either.
 
-What policies that share ask about all pools at once: of the view where it keeps that up, else worked out here.
+What policies that share ask about all pools at once the view keeps up (`View.tally`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
-from typing import Protocol
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
-
-
-class PoolAggregates(Protocol):
-    """Sums and selections over all pools, at the instant of the view and before any start."""
-
-    @property
-    def waiting(self) -> Sequence[PoolView]:
-        """Pools with jobs pending, names ascending."""
-        ...
-
-    @property
-    def ready(self) -> Mapping[str, PoolView]:
-        """Pools whose first pending job fits their unused quota: quota less what counts against it."""
-        ...
-
-    @property
-    def pledged(self) -> float:
-        """GPUs of unused quota that pending jobs lay claim to: min(pending, unused), summed up over all pools."""
-        ...
-
-    @property
-    def roomy(self) -> Mapping[str, tuple[PoolView, float]]:
-        """Pools whose unused quota exceeds what their pending jobs ask for, and the GPUs by which it does."""
-        ...
-
-    def narrowest(self, max_lane: float) -> float:
-        """Width of the narrowest pending job in lanes up to `max_lane`; infinite where there is none."""
-        ...
-
-    def holders(self, max_gpus: float, max_lane: float) -> Mapping[str, PoolView]:
-        """Pools with a pending job that is at most `max_gpus` wide, in lanes up to `max_lane`; in any order."""
-        ...
-
-
-def tally_of(view: View) -> PoolAggregates:
-    """The tally that a view keeps up, or one that reads the view itself."""
-    kept: PoolAggregates | None = getattr(view, "tally", None)
-    return kept if kept is not None else ReadAggregates(view)
-
-
-class ReadAggregates:
-    """Works everything out when asked, from pools as any view shows them; implements `PoolAggregates`.
-
-    Parameters
-    ----------
-    view : the cluster
-    """
-
-    def __init__(self, view: View) -> None:
-        self._pools = view.pools
-
-    @property
-    def waiting(self) -> Sequence[PoolView]:
-        """See `PoolAggregates`."""
-        return [pool for pool in self._pools.values() if len(pool.pending)]
-
-    @property
-    def ready(self) -> Mapping[str, PoolView]:
-        """See `PoolAggregates`."""
-        heads = ((pool, pool.pending.head()) for pool in self._pools.values())
-        return {pool.name: pool for pool, job in heads if job is not None and job.gpus <= _unused(pool)}
-
-    @property
-    def pledged(self) -> float:
-        """See `PoolAggregates`."""
-        return sum(min(pool.pending.gpus, _unused(pool)) for pool in self._pools.values())
-
-    @property
-    def roomy(self) -> Mapping[str, tuple[PoolView, float]]:
-        """See `PoolAggregates`."""
-        rooms = ((pool, _unused(pool) - pool.pending.gpus) for pool in self._pools.values())
-        return {pool.name: (pool, room) for pool, room in rooms if room > 0}
-
-    def narrowest(self, max_lane: float) -> float:
-        """See `PoolAggregates`."""
-        best = inf
-        for pool in self._pools.values():
-            # Each find must be narrower than the last, so that a pool is asked few times.
-            while (job := pool.pending.first(best - 1, max_lane)) is not None:
-                best = job.gpus
-        return best
-
-    def holders(self, max_gpus: float, max_lane: float) -> Mapping[str, PoolView]:
-        """See `PoolAggregates`."""
-        pools = self._pools.values()
-        return {pool.name: pool for pool in pools if pool.pending.first(max_gpus, max_lane) is not None}
 
 
 def _unused(pool: PoolView) -> float:
@@ -129,7 +42,7 @@ class TentativeAllocation:
 
     # Made at every decision, of which a replay has hundreds of thousands.
     __slots__ = (
-        *("_allocated", "_changes", "_dedicated", "_narrowest", "_pending", "_started", "_tally", "_view", "_waiting"),
+        *("_allocated", "_changes", "_dedicated", "_narrowest", "_pending", "_started", "_view", "_waiting"),
         "free",
     )
 
@@ -143,19 +56,11 @@ class TentativeAllocation:
         self._pending: dict[str, float] = {}
         self._narrowest: dict[float, float] = {}  # by lane
         self._waiting: Sequence[PoolView] | None = None
-        self._tally: PoolAggregates | None = None
-
-    @property
-    def tally(self) -> PoolAggregates:
-        """The view's, before any start."""
-        if self._tally is None:
-            self._tally = tally_of(self._view)
-        return self._tally
 
     def waiting(self) -> Sequence[PoolView]:
         """Pools with jobs pending, names ascending."""
         if self._waiting is None:
-            waiting = self.tally.waiting
+            waiting = self._view.tally.waiting
             if self._pending:
                 waiting = [pool for pool in waiting if self.pending_gpus(pool) > 0]
             self._waiting = waiting
@@ -165,7 +70,7 @@ class TentativeAllocation:
         """Pools whose first pending job fits their unused quota, and that job; in any order."""
         # The tally is of before the first start: pools that changed are worked out by hand.
         changed = self._changed()
-        for name, pool in self.tally.ready.items():
+        for name, pool in self._view.tally.ready.items():
             if name not in changed and (job := pool.pending.head()) is not None:
                 yield pool, job
         for pool in changed.values():
@@ -183,7 +88,7 @@ class TentativeAllocation:
 
         `slack` is the share of each quota that is kept free beside it.
         """
-        total = self.tally.pledged
+        total = self._view.tally.pledged
         for pool in self._changed().values():
             total += min(self.pending_gpus(pool), self.unused_quota(pool))
             # What the tally counted for them is taken out again.
@@ -218,9 +123,9 @@ class TentativeAllocation:
         """Pools whose unused quota exceeds what their pending jobs ask for, and the GPUs by which it does."""
         changed = self._changed()
         if not changed:
-            yield from self.tally.roomy.values()
+            yield from self._view.tally.roomy.values()
             return
-        yield from (row for name, row in self.tally.roomy.items() if name not in changed)
+        yield from (row for name, row in self._view.tally.roomy.items() if name not in changed)
         for pool in changed.values():
             room = self.unused_quota(pool) - self.pending_gpus(pool)
             if room > 0:
@@ -233,12 +138,12 @@ class TentativeAllocation:
         """
         width = self._narrowest.get(max_lane)
         if width is None:
-            width = self._narrowest[max_lane] = self.tally.narrowest(max_lane)
+            width = self._narrowest[max_lane] = self._view.tally.narrowest(max_lane)
         return width
 
     def firsts(self, max_gpus: float, max_lane: float) -> Iterator[tuple[PoolView, Job]]:
         """First pending job, of each pool that has one, that is narrow enough, in lanes up to `max_lane`; any order."""
-        for pool in self.tally.holders(max_gpus, max_lane).values():
+        for pool in self._view.tally.holders(max_gpus, max_lane).values():
             job = pool.pending.first(max_gpus, max_lane, self._started)
             if job is not None:
                 yield pool, job

@@ -151,8 +151,7 @@ def _largest(values: Floats, count: int) -> Ints:
     above = np.flatnonzero(values > least)
     equal = np.flatnonzero(values == least)[: count - len(above)]
     chosen = np.sort(np.concatenate([above, equal]))
-    largest: Ints = chosen[np.argsort(-values[chosen], kind="stable")]
-    return largest
+    return chosen[np.argsort(-values[chosen], kind="stable")]
 
 
 def _useful(values: Floats, widths: Ints, free: int) -> Ints:
@@ -161,8 +160,7 @@ def _useful(values: Floats, widths: Ints, free: int) -> Ints:
     for width in np.unique(widths).tolist():
         places = np.flatnonzero(widths == width)
         kept.append(places[np.argsort(-values[places], kind="stable")[: free // width]])
-    useful: Ints = np.sort(np.concatenate(kept))
-    return useful
+    return np.sort(np.concatenate(kept))
 
 
 def _first_fit(places: Ints, ranks: Floats, widths: Ints, free: int) -> list[int]:

@@ -6,49 +6,12 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from jobcast.domain.jobs import Job, Outcome, Succession
 from jobcast.simulator.workload import Workload
 
 NOBODY: tuple[int, ...] = ()
-
-
-class ArrivalStream(Protocol):
-    """Arrivals as the engine takes them.
-
-    Attributes
-    ----------
-    jobs, outcomes : by `seq`; those that have arrived at least, the list may grow
-    next_s : instant of the next arrival, infinite without any
-    waits_for_ends : whether `completed` must be told of every completion
-    """
-
-    jobs: Sequence[Job]
-    outcomes: Sequence[Outcome]
-    next_s: float
-    waits_for_ends: bool
-
-    def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
-        """Jobs that arrive by an instant and have not been taken yet, in order of `seq`; the first `most` alone."""
-        ...
-
-    def completed(self, job: Job, now_s: float) -> None:
-        """A job ends now."""
-        ...
-
-    def row(self, job: Job) -> int:
-        """Position of a job that has arrived in the workload."""
-        ...
-
-    @property
-    def arrived(self) -> int:
-        """How many jobs have been taken."""
-        ...
-
-    def fork(self) -> "ArrivalStream":
-        """A copy that goes its own way."""
-        ...
 
 
 class OpenArrivals:
@@ -57,6 +20,12 @@ class OpenArrivals:
     Parameters
     ----------
     workload : what is replayed
+
+    Attributes
+    ----------
+    jobs, outcomes : by `seq`; those that have arrived at least, the list of another stream may grow
+    next_s : instant of the next arrival, infinite without any
+    waits_for_ends : whether `completed` must be told of every completion
     """
 
     __slots__ = ("_taken", "jobs", "next_s", "outcomes", "waits_for_ends")
@@ -68,7 +37,7 @@ class OpenArrivals:
         self.next_s = self.jobs[0].submit_s if self.jobs else inf
 
     def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
-        """Jobs that arrive by an instant and have not been taken yet."""
+        """Jobs that arrive by an instant and have not been taken yet, in order of `seq`; the first `most` alone."""
         jobs, begin, end = self.jobs, self._taken, self._taken
         count = len(jobs) if most is None else min(len(jobs), begin + most)
         # Few arrive at one instant, so that walking beats a binary search.
@@ -282,6 +251,7 @@ class ForeseenArrivals:
 
 
 AnyArrivals = OpenArrivals | ClosedArrivals | ForeseenArrivals
+"""Arrivals as the engine takes them; all answer what `OpenArrivals` does."""
 
 
 def arrivals_of(workload: Workload) -> OpenArrivals | ClosedArrivals:

@@ -47,15 +47,12 @@ class Meter(Protocol):
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on."""
-        ...
 
     def report(self, run: "Simulation") -> Mapping[str, Any]:
         """`columns` and `totals` of the log."""
-        ...
 
     def fork(self) -> "Meter":
         """A copy that goes its own way."""
-        ...
 
 
 class Stand(NamedTuple):

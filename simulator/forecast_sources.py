@@ -9,12 +9,12 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import inf, sqrt
-from typing import NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.forecasts import ForecastSource, UncertainForecasts
+from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.history import History
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
 from jobcast.domain.jobs import Job
@@ -282,7 +282,13 @@ class _Drawing(Certain):
     _drawn: float
     """Probability that a duration bin is a draw."""
 
-    def __init__(self, workload: Workload, seed: int, earlier: Sequence[Job], horizons_min: Sequence[float]) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        seed: int = 0,
+        earlier: Sequence[Job] = (),
+        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
+    ) -> None:
         self.horizons_min = tuple(horizons_min)
         self._seed = seed
         self._past = Arrivals([*earlier, *workload.jobs])
@@ -350,15 +356,7 @@ class Random(_Drawing):
     horizons_min : edges of the duration bins, minutes
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        seed: int = 0,
-        earlier: Sequence[Job] = (),
-        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
-    ) -> None:
-        super().__init__(workload, seed, earlier, horizons_min)
-        self._wrong, self._drawn = FAIR_COIN, 1.0
+    _wrong, _drawn = FAIR_COIN, 1.0
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Heads or tails."""
@@ -524,51 +522,28 @@ class Mixed:
     """
 
     def __init__(self, arrivals: ForecastSource, loads: ForecastSource, durations: ForecastSource) -> None:
-        self._arrivals, self._loads, self._durations = arrivals, loads, durations
         # By identity: moving a source twice an instant would draw or learn twice.
         self._parts = list({id(part): part for part in (arrivals, loads, durations)}.values())
         horizons = {tuple(part.horizons_min) for part in self._parts}
         if len(horizons) > 1:
             raise ValueError(f"sources to mix answer about different horizons: {sorted(horizons)}")
-
-    @property
-    def horizons_min(self) -> Sequence[float]:
-        """Horizons of the parts, minutes."""
-        return self._arrivals.horizons_min
+        self.horizons_min = arrivals.horizons_min
+        self.will_jobs_arrive, self.new_load = arrivals.will_jobs_arrive, loads.new_load
+        self.duration_bin, self.duration_s = durations.duration_bin, durations.duration_s
+        self._unsure = {
+            "arrival_probability": arrivals,
+            **dict.fromkeys(("load_quantile", "load_quantiles"), loads),
+            "duration_probabilities": durations,
+        }
 
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
         for part in self._parts:
             part.advance(now_s)
 
-    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
-        """As the source of arrivals says."""
-        return self._arrivals.will_jobs_arrive(pool, horizon_s)
-
-    def new_load(self, pool: str, horizon_s: float) -> float:
-        """As the source of loads says, GPUs."""
-        return self._loads.new_load(pool, horizon_s)
-
-    def duration_bin(self, job: Job) -> int:
-        """As the source of durations says."""
-        return self._durations.duration_bin(job)
-
-    def duration_s(self, job: Job) -> float:
-        """As the source of durations says, seconds."""
-        return self._durations.duration_s(job)
-
-    def duration_probabilities(self, job: Job) -> Sequence[float]:
-        """As the source of durations says."""
-        return cast(UncertainForecasts, self._durations).duration_probabilities(job)
-
-    def arrival_probability(self, pool: str, horizon_s: float) -> float:
-        """As the source of arrivals says."""
-        return cast(UncertainForecasts, self._arrivals).arrival_probability(pool, horizon_s)
-
-    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
-        """As the source of loads says, GPUs."""
-        return cast(UncertainForecasts, self._loads).load_quantile(pool, horizon_s, level)
-
-    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
-        """As the source of loads says, GPUs."""
-        return cast(UncertainForecasts, self._loads).load_quantiles(pool, horizon_s, levels)
+    def __getattr__(self, question: str) -> Any:
+        """How sure an answer is says the part that gives it."""
+        # Copies are asked for such names before there are any parts.
+        if question.startswith("_") or question not in self._unsure:
+            raise AttributeError(question)
+        return getattr(self._unsure[question], question)

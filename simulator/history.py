@@ -10,28 +10,11 @@ from operator import itemgetter
 import numpy as np
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.history import PoolHistory
+from jobcast.domain.history import FinishedJob, PoolHistory, StartedJob
 from jobcast.domain.jobs import Job
 
 FIRST_ROOM = 64
 """Values that a column has room for at first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A job whose end is known, `end_s` being from when; implements `domain.history.FinishedJob`. In seconds."""
-
-    job: Job
-    end_s: float
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A start of a job; implements `domain.history.StartedJob`."""
-
-    job: Job
-    start_s: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,8 +118,8 @@ class RunHistory:
         self._now_s = -inf
         self._pools = tuple(sorted(pools))
         self._events = {name: PoolEvents() for name in self._pools}
-        self._finished: list[Finished] = []
-        self._started_jobs: list[Started] = []
+        self._finished: list[FinishedJob] = []
+        self._started_jobs: list[StartedJob] = []
         self._start_rows: dict[tuple[bool, int], int] = {}  # (earlier?, seq) of running jobs -> row of their start
         self._earlier = _ahead(earlier)
         self._next_earlier = 0
@@ -157,11 +140,11 @@ class RunHistory:
         """Events of one pool up to now, as read-only views that hold until the next `advance`."""
         return self._of(name).views()
 
-    def finished_since(self, count: int) -> Sequence[Finished]:
+    def finished_since(self, count: int) -> Sequence[FinishedJob]:
         """Jobs in the order in which their ends were known, without the first `count`."""
         return self._finished[count:]
 
-    def started_since(self, count: int) -> Sequence[Started]:
+    def started_since(self, count: int) -> Sequence[StartedJob]:
         """Starts in order of time, without the first `count`."""
         return self._started_jobs[count:]
 
@@ -235,7 +218,7 @@ class RunHistory:
         events = self._of(job.pool).growing()
         self._start_rows[who] = events.start_s.append(at_s)
         events.end_s.append(inf)
-        self._started_jobs.append(Started(job, at_s))
+        self._started_jobs.append(StartedJob(job, at_s))
 
     def _ended(self, job: Job, at_s: float, who: tuple[bool, int], duration_s: float) -> None:
         events = self._of(job.pool).growing()
@@ -245,7 +228,7 @@ class RunHistory:
             events.end_s.put(row, at_s)
         events.completion_s.append(at_s)
         events.completion_duration_s.append(duration_s)
-        self._finished.append(Finished(job, at_s, duration_s))
+        self._finished.append(FinishedJob(job, at_s, duration_s))
 
 
 # At one instant by position; what one job does stays in its order, since sorting is stable. Each kind of event has

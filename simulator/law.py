@@ -35,60 +35,45 @@ class Law(Protocol):
 
     def bind(self, run: "Simulation") -> None:
         """Make room for a run's jobs, before any of them arrives."""
-        ...
 
     def next_s(self) -> float:
         """Instant of the next milestone if nothing changes, infinite where there is none."""
-        ...
 
     def due(self, limit_s: float, most: int | None = None) -> Sequence[Milestone]:
         """Milestones up to an instant, taken out, in order of the instants; the first `most` of them alone."""
-        ...
 
     def arrive(self, run: "Simulation", job: Job) -> None:
         """A job arrives: its first milestone. In the workload's tables its row is `run.stream.row(job)`."""
-        ...
 
     def reach(self, run: "Simulation", job: Job) -> bool:
         """A job is at its milestone: True where it is over, else its next regime, stage, phase begins."""
-        ...
 
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """Why a job cannot be given that, None where it can."""
-        ...
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on: what that costs, and how fast it gets on."""
-        ...
 
     def stand(self, run: "Simulation", job: Job, done: float) -> None:
         """A job has done so much where the run begins, and what it holds it has held before."""
-        ...
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over; its GPUs are free."""
-        ...
 
     def got_on(self, run: "Simulation") -> bool:
         """Whether any job got further, since this was asked last, than it ever was."""
-        ...
 
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now."""
-        ...
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """Facts of all jobs by column; raises LookupError where there are none of that kind."""
-        ...
 
     def report(self, run: "Simulation") -> Mapping[str, Any]:
         """Fields of the log that this law knows better, and `columns`, `totals`."""
-        ...
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
         """Put what is believed in the place of the truth: run times alone, seconds by job, or what jobs declare."""
-        ...
 
     def fork(self) -> "Law":
         """A copy that goes its own way."""
-        ...

@@ -12,11 +12,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.law import EPOCHS as EPOCHS
-from jobcast.domain.law import GOODPUT as GOODPUT
 from jobcast.domain.law import RUNTIME
-from jobcast.domain.law import SPEEDUP as SPEEDUP
-from jobcast.domain.law import TASKS as TASKS
 from jobcast.domain.tasks import QUEUED
 
 
@@ -46,8 +42,7 @@ class Spans:
     @property
     def gpu_s(self) -> Floats:
         """GPU-seconds held, (n_spans,)."""
-        held: Floats = self.gpus * (self.until_s - self.from_s)
-        return held
+        return self.gpus * (self.until_s - self.from_s)
 
 
 def flat_spans(job: Ints, from_s: Floats, until_s: Floats, gpus: Floats | Ints) -> Spans:
@@ -81,9 +76,48 @@ class RunLog:
     events : arrivals, completions, stops, decisions and wake-ups that were handled
     trace_submit_s : submissions in the trace where the replay was closed-loop, so that its own differ; else None
     begin_s : when the run began amid things; None: with the first submission
-    law : how jobs progressed, one of the names above
-    columns : what meters and users add, (n_jobs,) each, by the names of `COLUMNS`
-    totals : what counts the whole run alone, by the names of `TOTALS`
+    law : how jobs progressed, one of the names in `domain.law`
+    columns : what meters and users add, (n_jobs,) each, by the names below
+    totals : what counts the whole run alone: how many `decisions` the policy was asked for, `decision_s` and
+        `decision_max_s`, seconds of CPU that they and the longest of them took, which differ from run to run;
+        `overloads`, servers overloaded after a decision, summed over decisions; `energy_kwh` drawn by all nodes from
+        the first submission to the last completion, idle ones too, without PUE, and `energy_eur`, its cost with PUE
+
+    Notes
+    -----
+    Columns that a log may have beside those of every run:
+
+    - `due_s`: due date, seconds from the epoch, infinite without one
+    - `weight`: urgency of MLFS; EUR an hour of tardiness of ANDREAS
+    - `target`: accuracy that is required, NaN where none is
+    - `exclusive_s`: run time alone that fairness is measured by, seconds, where other than duration_s
+    - `predicted_end_s`: completion as forecast at submission, seconds from the epoch, NaN without forecast
+    - `worst_case_end_s`: latest completion as promised at submission, seconds from the epoch, infinite without
+      promise
+    - `renewed_end_s`: the same as promised anew when the configuration changed, NaN where it was not
+    - `predicted_jct_low_s`: lower end of its 90 % interval, seconds from the submission, NaN without forecast
+    - `predicted_jct_high_s`: upper end, alike
+    - `forecast_duration_s`: run time as it was first forecast, seconds, NaN where it was not asked for
+    - `bins_off`: duration bin less the one first forecast: above 0 for a job that outlives it; NaN where none was
+    - `forecast_accuracy`: accuracy after all iterations as it was first forecast, NaN where it was not
+    - `final_accuracy`: that accuracy in truth
+    - `epoch_time_err_pct`: error of seconds an epoch as forecast, % of the true ones, mean over GPU types and
+      numbers
+    - `recorded_start_s`: start in the trace, seconds from the epoch, NaN where it tells none
+    - `contention_events`: mean number of active jobs over the events of the job's life
+    - `gpu_s`: GPU-seconds held, where spans are not kept in full
+    - `ran_s`: seconds in which all its tasks were on GPUs
+    - `used_gpu_s`: GPU-seconds used by tasks, a GPU never by more than it has
+    - `migrations`: moves to other GPUs without waiting
+    - `lost_epochs`: done after the last snapshot, and done again
+    - `energy_kwh`: share of what its nodes drew, without PUE
+    - `energy_eur`: cost of that, with PUE
+    - `edge_mb`: MB sent between servers by iterations
+    - `moved_mb`: MB sent by tasks that moved
+    - `iterations`: that the job would run
+    - `done`: iterations that it ran
+    - `accuracy`: at its end
+    - `deadline_accuracy`: by its due date
     """
 
     policy: str
@@ -154,49 +188,6 @@ def in_trace_order(log: RunLog, places: Ints, trace_submit_s: Floats) -> RunLog:
         columns={name: column[order] for name, column in log.columns.items()},
         trace_submit_s=trace_submit_s,
     )
-
-
-COLUMNS = {
-    "due_s": "due date, seconds from the epoch, infinite without one",
-    "weight": "urgency of MLFS; EUR an hour of tardiness of ANDREAS",
-    "target": "accuracy that is required, NaN where none is",
-    "exclusive_s": "run time alone that fairness is measured by, seconds, where other than duration_s",
-    "predicted_end_s": "completion as forecast at submission, seconds from the epoch, NaN without forecast",
-    "worst_case_end_s": "latest completion as promised at submission, seconds from the epoch, infinite without promise",
-    "renewed_end_s": "the same as promised anew when the configuration changed, NaN where it was not",
-    "predicted_jct_low_s": "lower end of its 90 % interval, seconds from the submission, NaN without forecast",
-    "predicted_jct_high_s": "upper end, alike",
-    "forecast_duration_s": "run time as it was first forecast, seconds, NaN where it was not asked for",
-    "bins_off": "duration bin less the one first forecast: above 0 for a job that outlives it; NaN where none was",
-    "forecast_accuracy": "accuracy after all iterations as it was first forecast, NaN where it was not",
-    "final_accuracy": "that accuracy in truth",
-    "epoch_time_err_pct": "error of seconds an epoch as forecast, % of the true ones, mean over GPU types and numbers",
-    "recorded_start_s": "start in the trace, seconds from the epoch, NaN where it tells none",
-    "contention_events": "mean number of active jobs over the events of the job's life",
-    "gpu_s": "GPU-seconds held, where spans are not kept in full",
-    "ran_s": "seconds in which all its tasks were on GPUs",
-    "used_gpu_s": "GPU-seconds used by tasks, a GPU never by more than it has",
-    "migrations": "moves to other GPUs without waiting",
-    "lost_epochs": "done after the last snapshot, and done again",
-    "energy_kwh": "share of what its nodes drew, without PUE",
-    "energy_eur": "cost of that, with PUE",
-    "edge_mb": "MB sent between servers by iterations",
-    "moved_mb": "MB sent by tasks that moved",
-    "iterations": "that the job would run",
-    "done": "iterations that it ran",
-    "accuracy": "at its end",
-    "deadline_accuracy": "by its due date",
-}
-"""Columns that a log may have beside those of every run: name -> meaning and unit."""
-TOTALS = {
-    "decisions": "that the policy was asked for",
-    "decision_s": "seconds of CPU that they took; differs from run to run",
-    "decision_max_s": "seconds of CPU of the longest; differs from run to run",
-    "overloads": "servers overloaded after a decision, summed over decisions",
-    "energy_kwh": "drawn by all nodes from the first submission to the last completion, idle ones too, without PUE",
-    "energy_eur": "cost of that, with PUE",
-}
-"""Figures of a whole run that a log may have: name -> meaning and unit."""
 
 
 def joined(spans: Spans) -> Spans:

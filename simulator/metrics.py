@@ -212,8 +212,7 @@ def mean_active(log: RunLog) -> Floats:
 
 def lifetime_contention(log: RunLog) -> Floats:
     """Jobs pending or running / GPUs, averaged over each job's own life, at least 1, (n_jobs,). Appendix G.2."""
-    means: Floats = np.maximum(1.0, mean_active(log) / log.total_gpus)
-    return means
+    return np.maximum(1.0, mean_active(log) / log.total_gpus)
 
 
 def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
@@ -250,8 +249,7 @@ def fair_finish_s(log: RunLog, *, over_time: bool = False) -> Floats:
     active = mean_active(log) if over_time else log.columns["contention_events"]
     # Gangs are taken for perfectly scalable: all that is known of them.
     work_s = log.columns.get("work_s", log.duration_s * log.gpus)
-    fair: Floats = work_s / np.minimum(log.total_gpus / active, np.maximum(log.gpus, 1))
-    return fair
+    return work_s / np.minimum(log.total_gpus / active, np.maximum(log.gpus, 1))
 
 
 def unfairness_pct(log: RunLog, *, over_time: bool = False) -> Floats:
@@ -370,8 +368,7 @@ def _errors(name: str, errors: Floats, unit: str = "_pct") -> Figures:
 
 def tardiness_s(log: RunLog) -> Floats:
     """tau_j: by how much jobs end after their due dates, (n_jobs,) seconds; 0 without a due date. ANDREAS, eq. 1."""
-    late: Floats = np.maximum(0.0, log.end_s - log.columns["due_s"])
-    return late
+    return np.maximum(0.0, log.end_s - log.columns["due_s"])
 
 
 def tardiness_eur(log: RunLog) -> Floats:
@@ -382,8 +379,7 @@ def tardiness_eur(log: RunLog) -> Floats:
 def in_time(log: RunLog) -> Bools:
     """Whether jobs end by their due dates, (n_jobs,)."""
     # NaN compares false: who never ended is late.
-    met: Bools = log.end_s <= log.columns["due_s"] + tolerance.LATER_S
-    return met
+    return log.end_s <= log.columns["due_s"] + tolerance.LATER_S
 
 
 @needs("due_s")
@@ -522,8 +518,7 @@ def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
 
 def is_slowed(jct_s: Floats, base_s: Floats) -> Bools:
     """Whether jobs take longer than under a baseline, (n_jobs,)."""
-    longer: Bools = jct_s - base_s > tolerance.LATER_S
-    return longer
+    return jct_s - base_s > tolerance.LATER_S
 
 
 def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> Figures:
@@ -582,8 +577,7 @@ def _mean(values: Floats | Bools) -> float:
 
 def _ratio(parts: Floats, wholes: Floats) -> Floats:
     """NaN of what is nothing."""
-    ratios: Floats = parts / np.where(wholes > 0.0, wholes, np.nan)
-    return ratios
+    return parts / np.where(wholes > 0.0, wholes, np.nan)
 
 
 def _share(part: float, whole: float) -> float:

@@ -1,14 +1,12 @@
 """Histories of pools: the events of a trace as columns that features read."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.history import PoolHistory
-from jobcast.domain.jobs import Job
+from jobcast.domain.history import FinishedJob, PoolHistory, StartedJob
 from jobcast.traces.table import Trace
 
 
@@ -54,23 +52,6 @@ def _pool_history(submit_s: Floats, gpus: Floats, start_s: Floats, known_s: Floa
     )
 
 
-@dataclass(frozen=True, slots=True)
-class EndedJob:
-    """A job whose end is known; implements `domain.history.FinishedJob`. Times in seconds."""
-
-    job: Job
-    end_s: float
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class StartedJob:
-    """A job that has started, and when, in seconds."""
-
-    job: Job
-    start_s: float
-
-
 class TraceHistory:
     """What a trace tells of its jobs at one instant; implements `domain.history.History`.
 
@@ -98,7 +79,7 @@ class TraceHistory:
         ended = order[known_s[order] <= at_s].tolist()
         started = np.argsort(start_s, kind="stable")[: int((start_s <= at_s).sum())].tolist()
         self._started = [StartedJob(self.jobs[row], float(start_s[row])) for row in started]
-        self._ended = [EndedJob(self.jobs[row], float(known_s[row]), float(duration_s[row])) for row in ended]
+        self._ended = [FinishedJob(self.jobs[row], float(known_s[row]), float(duration_s[row])) for row in ended]
 
     @property
     def pools(self) -> Sequence[str]:
@@ -109,7 +90,7 @@ class TraceHistory:
         """Events of one pool; what comes after the instant is there too, and no feature at it reads it."""
         return self._pools[name]
 
-    def finished_since(self, count: int) -> Sequence[EndedJob]:
+    def finished_since(self, count: int) -> Sequence[FinishedJob]:
         """Jobs in the order in which their ends were known, without the first `count`."""
         return self._ended[count:]
 

@@ -4,8 +4,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, njit, types
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.elastic_kernels import FLOATS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic_kernels import RULE, VIEW, grant, speed_on
 from jobcast.domain.rounding_kernels import rounded
 
 
@@ -15,7 +16,7 @@ def _step(view: ElasticView, job: int, held: float) -> float:
     return float(min(max(1.0, view.jobs.least[job] - held), view.most[job] - held))
 
 
-@njit(types.boolean(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, types.int64, types.int64), cache=True)
+@njit(types.boolean(F1, F1, F1, F1, F1, types.int64, types.int64), cache=True)
 def _beats(held: Floats, left_s: Floats, first: Floats, gain: Floats, loss: Floats, one: int, other: int) -> bool:
     """Whether `other`, submitted later, wins against `one`.
 
@@ -30,7 +31,7 @@ def _beats(held: Floats, left_s: Floats, first: Floats, gain: Floats, loss: Floa
     return not gain[one] > loss[other]
 
 
-@njit(types.void(VIEW, types.int64, FLOATS, FLOATS, FLOATS, FLOATS), cache=True)
+@njit(types.void(VIEW, types.int64, F1, F1, F1, F1), cache=True)
 def _weigh(view: ElasticView, i: int, held: Floats, left_s: Floats, gain: Floats, loss: Floats) -> None:
     """What a comparison needs of the i-th active job as it stands; a job without GPUs never ends."""
     job = view.active[i]
@@ -44,7 +45,7 @@ def _weigh(view: ElasticView, i: int, held: Floats, left_s: Floats, gain: Floats
     loss[i] = rounded((more - speed) / more)
 
 
-@njit(types.float64(VIEW, FLOATS, FLOATS, types.float64), cache=True)
+@njit(types.float64(VIEW, F1, F1, types.float64), cache=True)
 def _first_round(view: ElasticView, first: Floats, held: Floats, free: float) -> float:
     """Serve jobs without GPUs by their rates on their first ones, at equal rates the later one; GPUs left over.
 
@@ -64,7 +65,7 @@ def _first_round(view: ElasticView, first: Floats, held: Floats, free: float) ->
     return free
 
 
-@njit(types.void(VIEW, FLOATS, FLOATS, types.float64), cache=True)
+@njit(types.void(VIEW, F1, F1, types.float64), cache=True)
 def _tournaments(view: ElasticView, first: Floats, held: Floats, free: float) -> None:
     """Deal out the rest, one tournament for each step.
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic_kernels import RULE, VIEW, grant, speed_on
 from jobcast.domain.rounding_kernels import rounded
 
 
-@njit(types.float64(FLOATS, FLOATS, types.float64), cache=True)
+@njit(types.float64(F1, F1, types.float64), cache=True)
 def level(least: Floats, most: Floats, gpus: float) -> float:
     """The share of a job bound by neither its least nor its most, so that all shares add up to `gpus`.
 
@@ -86,7 +87,7 @@ def _rho(view: ElasticView, job: int, free: float, scaled: bool) -> float:
     return float(rounded(shared_s / (view.jobs.size_s[job] / share)))
 
 
-@njit(types.void(INTS, FLOATS, types.int64), cache=True)
+@njit(types.void(I1, F1, types.int64), cache=True)
 def _settle(order: Ints, rho: Floats, begin: int) -> None:
     """Sort what is nearly sorted, order[begin:] by `rho`, highest first; equal ones stay as they are."""
     for i in range(begin, len(order)):
@@ -136,7 +137,7 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
 SAME_GPU_S = 1e-3
 
 
-@njit(types.void(VIEW, FLOATS, FLOATS_2D), cache=True)
+@njit(types.void(VIEW, F1, F2), cache=True)
 def _in_order(view: ElasticView, keys: Floats, gpus: Floats) -> None:
     """Serve the active jobs by their keys, smallest first, ties in order of submission."""
     free = view.capacity.copy()

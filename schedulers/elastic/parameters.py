@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from math import exp, inf, log
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,28 +31,6 @@ ROUNDING = 1e-9
 MOST_RAW_QUEUES, LEAST_RAW_WEIGHT = 10, 1e-3
 # Queues of the published search over raw numbers.
 MOST_LINEAR_QUEUES = 5
-
-
-class Space(Protocol):
-    """Configurations by points of a unit cube, so that any search algorithm can walk there."""
-
-    @property
-    def dimensions(self) -> int:
-        """Of the cube."""
-        ...
-
-    @property
-    def fifo(self) -> Floats:
-        """(dimensions,) the point of a single queue without caps."""
-        ...
-
-    def config(self, point: Floats) -> WfqConfig:
-        """The configuration at a point, (dimensions,) of numbers from 0 to 1."""
-        ...
-
-    def report(self, point: Floats) -> dict[str, Any]:
-        """The parameters at a point, by name."""
-        ...
 
 
 class SizeTable:
@@ -231,6 +209,10 @@ class RawSpace:
         """Cap and delta; the configuration tells the rest."""
         own = self.config(point)
         return {"T": None, "W": None, "zeta_min": own.clip_demand_factor, "delta": own.delta}
+
+
+# Configurations by points of a unit cube, so that any search algorithm can walk there.
+Space = ParameterSpace | RawSpace
 
 
 def parameter_space(sizes: SizeTable, gpu_types: Sequence[str] = ("",), *, linear: bool = False) -> Space:

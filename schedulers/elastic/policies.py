@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -74,39 +75,26 @@ def _spec(name: str, place: str, summary: str, paper: str, **rest: Any) -> Polic
     return PolicySpec(name=name, kind=ELASTIC, summary=summary, paper=paper, **{"make": make, **rest})
 
 
+_sized = partial(_spec, asks=(SIZES,))
 ELASTIC_POLICIES = (
-    _spec(
+    _sized(
         *("pcs", "", "weighted fair queues by size, with caps on demand: completion times can be promised"),
         paper="PCS (OSDI 2024)",
         make=_pcs,
         settings=PcsSettings,
-        asks=(SIZES,),
     ),
     _spec(
-        *(
-            "elastic_fifo",
-            "orders:fifo",
-            "in order of submission, each all that it can use; one whose least fits late stops later ones",
-        ),
+        *("elastic_fifo", "orders:fifo"),
+        "in order of submission, each all that it can use; one whose least fits late stops later ones",
         paper="",
         preempts=False,
     ),
-    _spec(
-        *("srsf", "orders:srsf", "the least GPUs x time left first"),
-        paper="Tiresias (NSDI 2019); PCS",
-        asks=(SIZES,),
-    ),
+    _sized("srsf", "orders:srsf", "the least GPUs x time left first", "Tiresias (NSDI 2019); PCS"),
     _spec(*("elastic_las", "orders:las", "the least GPU time held so far first"), paper="Tiresias (NSDI 2019)"),
-    _spec(
-        *("afs", "afs:afs", "GPU by GPU to whoever shortens completion times most"),
-        paper="AFS (NSDI 2021)",
-        asks=(SIZES,),
-    ),
-    _spec(
-        *("elastic_themis", "orders:themis", "those whom sharing has delayed most, for a lease"),
-        paper="Themis (NSDI 2020)",
+    _sized("afs", "afs:afs", "GPU by GPU to whoever shortens completion times most", "AFS (NSDI 2021)"),
+    _sized(
+        *("elastic_themis", "orders:themis", "those whom sharing has delayed most, for a lease", "Themis (NSDI 2020)"),
         settings=ThemisSettings,
-        asks=(SIZES,),
     ),
     _spec(*("elastic_fair", "orders:fair", "equal shares of GPUs"), paper="PCS", settings=FairSettings),
 )

@@ -4,18 +4,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.elastic_kernels import (
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    JOBS,
-    RULE,
-    VIEW,
-    grant,
-    njit,
-    types,
-)
+from jobcast.domain.elastic_kernels import JOBS, RULE, VIEW, grant
 from jobcast.domain.rounding_kernels import rounded
 
 # Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper.
@@ -24,7 +15,7 @@ HEAD = 5
 SAME_GPUS = 1e-6
 
 
-@njit(types.int64(FLOATS, types.float64), cache=True)
+@njit(types.int64(F1, types.float64), cache=True)
 def queue_at(numbers: Floats, size_s: float) -> int:
     """The queue of a declared size: the first whose threshold is not below it."""
     queue = 0
@@ -51,7 +42,7 @@ def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone:
     return float(cap)
 
 
-@njit(types.void(FLOATS, FLOATS, types.float64, FLOATS), cache=True)
+@njit(types.void(F1, F1, types.float64, F1), cache=True)
 def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
     """Shares of queues by weight, none more than its demand; what one leaves goes to the others by weight, again."""
     shares[:] = 0.0
@@ -78,7 +69,7 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
             return
 
 
-@njit(types.void(FLOATS, FLOATS, types.float64), cache=True)
+@njit(types.void(F1, F1, types.float64), cache=True)
 def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
     """Whole GPUs by largest remainder, none more than its demand."""
     # In units, or the order of equal rests would turn on their last bits.
@@ -94,7 +85,7 @@ def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
             left -= 1.0
 
 
-@njit(types.void(VIEW, INTS, types.int64, FLOATS, FLOATS, FLOATS_2D), cache=True)
+@njit(types.void(VIEW, I1, types.int64, F1, F1, F2), cache=True)
 def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, share: Floats, gpus: Floats) -> None:
     """Give a queue's share to its jobs in order of submission, caps relaxed step by step until they can use it all."""
     efficiency, step, total = numbers[1], numbers[2], share.sum()
@@ -122,7 +113,7 @@ def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, 
             grant(view, job, share, wanted, gpus)
 
 
-@njit(types.void(VIEW, FLOATS, FLOATS_2D), cache=True)
+@njit(types.void(VIEW, F1, F2), cache=True)
 def share_out(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1."""
     queues, kinds = int(numbers[0]), len(view.capacity)
@@ -170,7 +161,7 @@ def joined(numbers: Floats, from_s: float, later: Floats) -> Floats:
     return np.concatenate([*head, old[1 + 2 * turns :], later])
 
 
-@njit(types.UniTuple(types.int64, 2)(FLOATS, types.int64), cache=True)
+@njit(types.UniTuple(types.int64, 2)(F1, types.int64), cache=True)
 def turn_at(numbers: Floats, turn: int) -> tuple[int, int]:
     """Where the numbers of a turn begin and end."""
     begin = 1 + 2 * int(-numbers[0])
@@ -179,7 +170,7 @@ def turn_at(numbers: Floats, turn: int) -> tuple[int, int]:
     return begin, begin + int(numbers[2 + 2 * turn])
 
 
-@njit(types.int64(FLOATS, types.float64), cache=True)
+@njit(types.int64(F1, types.float64), cache=True)
 def turn_of(numbers: Floats, submit_s: float) -> int:
     """The turn of a job by its submission: the last that had begun."""
     turn = int(-numbers[0]) - 1
@@ -188,7 +179,7 @@ def turn_of(numbers: Floats, submit_s: float) -> int:
     return turn
 
 
-@njit(types.Tuple((VIEW, INTS))(VIEW, FLOATS, types.int64, FLOATS), cache=True)
+@njit(types.Tuple((VIEW, I1))(VIEW, F1, types.int64, F1), cache=True)
 def of_turn(view: ElasticView, numbers: Floats, turn: int, left: Floats) -> tuple[ElasticView, Ints]:
     """The jobs of a turn, with the GPUs that are left for them, and their positions in `view.active`."""
     positions = np.empty(view.count, dtype=np.int64)

@@ -8,8 +8,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, njit, types
 from jobcast.domain.elastic import ElasticView, Promises
-from jobcast.domain.elastic_kernels import FLOATS, VIEW, njit, speedup_at, types
+from jobcast.domain.elastic_kernels import VIEW, speedup_at
 from jobcast.schedulers.elastic.wfq import HEAD, demand_cap, joined, of_turn, queue_at, turn_at, turn_of
 
 PROMISED, NO_SHARE, NARROW_SHARE, CAPPED, STALLED, BLOCKED, EARLIER = range(7)
@@ -25,10 +26,10 @@ REASONS = (
 """Why there is no promise, by status."""
 ROUNDING = 1e-6
 """Share by which a bound is raised, for what sums of floats and dust of GPUs leave."""
-BOUND = types.int64(VIEW, FLOATS, types.int64, types.float64, types.boolean, FLOATS)
+BOUND = types.int64(VIEW, F1, types.int64, types.float64, types.boolean, F1)
 
 
-@njit(types.float64(FLOATS, FLOATS, types.int64), cache=True)
+@njit(types.float64(F1, F1, types.int64), cache=True)
 def guaranteed_gpus(numbers: Floats, capacity: Floats, queue: int) -> float:
     """GPUs of all types that a queue is given whenever it wants as many, whoever else is there."""
     queues, gpus = int(numbers[0]), 0.0
@@ -89,14 +90,14 @@ def _left_in(view: ElasticView, job: int, stage: int) -> float:
     return float(max(jobs.stage_end[stage] * whole_s - max(done_s, begin * whole_s), 0.0))
 
 
-@njit(types.float64(VIEW, types.int64, types.int64, FLOATS), cache=True)
+@njit(types.float64(VIEW, types.int64, types.int64, F1), cache=True)
 def _cap(view: ElasticView, job: int, stage: int, numbers: Floats) -> float:
     """GPUs that a job in a stage asks its queue for, before any relaxation."""
     cap = demand_cap(view.jobs, view.jobs.model[job], numbers[1], numbers[4] > 0.0) if numbers[1] > 0.0 else np.inf
     return float(min(view.jobs.stage_most[stage], cap))
 
 
-@njit(types.float64(VIEW, types.int64, types.boolean, FLOATS, types.float64, FLOATS, FLOATS), cache=True)
+@njit(types.float64(VIEW, types.int64, types.boolean, F1, types.float64, F1, F1), cache=True)
 def _by_ends(
     view: ElasticView, job: int, spread: bool, numbers: Floats, share: float, ends_s: Floats, widths: Floats
 ) -> float:
@@ -124,7 +125,7 @@ def _by_ends(
     return float(now_s)
 
 
-@njit(types.float64(VIEW, types.int64, types.boolean, FLOATS, types.float64, types.boolean), cache=True)
+@njit(types.float64(VIEW, types.int64, types.boolean, F1, types.float64, types.boolean), cache=True)
 def _by_work(view: ElasticView, job: int, spread: bool, numbers: Floats, share: float, own: bool) -> float:
     """Seconds that a job may cost those behind it; where `own`, itself, which loses all of those on its cap or more."""
     jobs, seconds = view.jobs, 0.0
@@ -136,7 +137,7 @@ def _by_work(view: ElasticView, job: int, spread: bool, numbers: Floats, share: 
     return float(seconds)
 
 
-@njit(types.int64(VIEW, FLOATS, types.int64, types.float64, types.float64), cache=True)
+@njit(types.int64(VIEW, F1, types.int64, types.float64, types.float64), cache=True)
 def _refusal(view: ElasticView, numbers: Floats, job: int, preempt_s: float, share: float) -> int:
     """Why a job cannot be promised anything, whoever is ahead of it; `PROMISED` where it can."""
     least = view.jobs.least[job]
@@ -196,7 +197,7 @@ def within_one(
     return PROMISED if told_s[0] < np.inf else BLOCKED
 
 
-@njit(types.float64(VIEW, FLOATS, types.float64, types.boolean), cache=True)
+@njit(types.float64(VIEW, F1, types.float64, types.boolean), cache=True)
 def _all_over(view: ElasticView, numbers: Floats, preempt_s: float, spread: bool) -> float:
     """Seconds until all jobs of a configuration have ended at the latest, if nobody joins them."""
     latest_s, seen, told_s = 0.0, np.zeros(int(numbers[0])), np.zeros(2)

@@ -21,7 +21,7 @@ Configurations of jobs in the order in which the greedy tries them. ANDREAS, sec
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +88,7 @@ def pressure_order(view: EnergyView, choices: Choices) -> Ints:
     late_s = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
     # In thousandths of a second, so that rounding does not swap equal pressures.
     pressure[runs] = np.rint(late_s / SAME_S)
-    order: Ints = np.argsort(-pressure, kind="stable")
-    return order
+    return np.argsort(-pressure, kind="stable")
 
 
 def back_of(weight: Floats) -> Floats:
@@ -117,11 +116,10 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
 
     here, cluster = view.active, view.cluster
     choices = choices_of(view)
-    ranks = _ranks(choices)
+    row, column, ranks = _ranks(choices)
     held, gpus = view.node_of[here].astype(np.int64), view.gpus_of[here].astype(np.int64)
     runs = held != POSTPONED
     kind_nodes = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus))
-    row, column = ranks.row, ranks.column
     waiting_eur = rounded_all(postponed_eur(view, rho))
     return Queue(
         order=np.stack([pressure_order(view, choices), np.argsort(-waiting_eur, kind="stable")]),
@@ -129,16 +127,11 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
         waiting_eur=waiting_eur,
         held_node=held,
         held_gpus=gpus,
-        first=ranks.first,
-        chosen=ranks.chosen,
-        last=ranks.last,
-        stay=ranks.stay,
         kind=choices.kind[row, column],
         gpus=choices.gpus[row, column],
         time_s=choices.time_s[row, column],
         late_eur=rounded_all(tardiness_eur(view, here[row], choices.time_s[row, column])),
         run_eur=choices.run_eur[row, column],
-        below=ranks.below,
         kind_of=cluster.kind_of.astype(np.int64),
         by_kind=np.argsort(cluster.kind_of, kind="stable"),
         kind_first=np.cumsum(kind_nodes) - kind_nodes,
@@ -146,23 +139,15 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
         kind_gpus=cluster.kind_gpus.astype(np.int64),
         claims=np.bincount(held[runs], gpus[runs], minlength=len(cluster.kind_of)).astype(np.int64),
         least_nodes=min(len(cluster.kind_of), len(here)) if force_nodes else 0,
+        **ranks,
     )
 
 
-class _Ranks(NamedTuple):
-    """Choices that are finite, job by job, in the order in which they are tried; rows and columns are of `Choices`."""
+def _ranks(choices: Choices) -> tuple[Ints, Ints, dict[str, Any]]:
+    """Choices that are finite, job by job, in the order in which they are tried, D* by cost, then late ones by time.
 
-    row: Ints
-    column: Ints
-    first: Ints
-    chosen: Ints
-    last: Ints
-    stay: Ints
-    below: Floats
-
-
-def _ranks(choices: Choices) -> _Ranks:
-    """D* by cost, then late ones by time."""
+    Rows and columns of `Choices`, and what a `Queue` holds of their order.
+    """
     # D* first and by cost, then the late ones by time, then what cannot run.
     finite, good = np.isfinite(choices.time_s), choices.good
     by = np.where(good, choices.run_eur, choices.time_s)
@@ -174,15 +159,14 @@ def _ranks(choices: Choices) -> _Ranks:
     by = np.where(good.any(axis=1, keepdims=True), choices.run_eur, choices.time_s)
     chances = _chances(choices, np.where(good.any(axis=1, keepdims=True), good, finite), by)
     below = np.cumsum(np.take_along_axis(chances, order, axis=1), axis=1)
-    return _Ranks(
-        row=row,
-        column=order[row, place],
-        first=last - counts,
-        chosen=last - counts + drawn,
-        last=last,
-        stay=np.where(finite[:, 0], last - counts + (order == 0).argmax(axis=1), -1),
-        below=below[row, place],
-    )
+    ranks = {
+        "first": last - counts,
+        "chosen": last - counts + drawn,
+        "last": last,
+        "stay": np.where(finite[:, 0], last - counts + (order == 0).argmax(axis=1), -1),
+        "below": below[row, place],
+    }
+    return row, order[row, place], ranks
 
 
 def _chances(choices: Choices, drawn: NDArray[np.bool_], by: Floats) -> Floats:

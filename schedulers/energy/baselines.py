@@ -94,20 +94,17 @@ def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
 
 def by_submission(view: EnergyView, jobs: Ints) -> Ints:
     """First in, first out."""
-    order: Ints = np.arange(len(jobs))
-    return order
+    return np.arange(len(jobs))
 
 
 def by_due_date(view: EnergyView, jobs: Ints) -> Ints:
     """The earliest due date first; those alike by submission."""
-    order: Ints = np.argsort(view.jobs.due_s[jobs], kind="stable")
-    return order
+    return np.argsort(view.jobs.due_s[jobs], kind="stable")
 
 
 def by_weight(view: EnergyView, jobs: Ints) -> Ints:
     """The largest tardiness weight first, then the earliest due date; those alike by submission."""
-    order: Ints = np.lexsort((view.jobs.due_s[jobs], -view.jobs.weight[jobs]))
-    return order
+    return np.lexsort((view.jobs.due_s[jobs], -view.jobs.weight[jobs]))
 
 
 # Orders of the queue by their policies' names.

@@ -7,17 +7,15 @@ the objective falls, and nodes have their names. Importing numba takes a second,
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
+from jobcast.domain.compiled import F2, I1, njit, types
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.greedy_state import (
     ANYWHERE,
     CLOSED_ONLY,
     DRAFT,
-    FLOATS_2D,
     FREE,
-    INTS,
     LACKS,
     LOOKED,
     MISSED,
@@ -331,8 +329,7 @@ def descend(queue: Any, draft: Any, most: Any) -> None:
                 falls = _settle(queue, draft, job) or falls
 
 
-types: Any = numba.types
-outer: Any = partial(numba.njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+outer: Any = partial(njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 INT, FLOAT = types.int64, types.float64
 # Ways from here on take turns; those before are of the first constructions.
 FIRST = 2
@@ -402,7 +399,7 @@ def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any)
 def _compiled(sources: str) -> Any:
     """`construct`, compiled from these sources: Numba's cache looks at this file and at what a function encloses."""
 
-    @outer(FLOAT(QUEUE, DRAFT, FLOATS_2D, INT, FLOAT, INT, INTS, INTS))
+    @outer(FLOAT(QUEUE, DRAFT, F2, INT, FLOAT, INT, I1, I1))
     def construct(
         queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any, node_of: Any, gpus_of: Any
     ) -> Any:

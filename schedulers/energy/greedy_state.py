@@ -12,17 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import B1, F1, F2, I1, I2, I3, njit, types
 from jobcast.domain.energy import POSTPONED
 
 # For what only compiled code calls: without the ways in from Python, which take longer to compile than it does.
 # `_nrt`: counting references to the arrays of a tuple takes ten times as long as the rest, and nothing is allocated
 # here.
-inner: Any = partial(numba.njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+inner: Any = partial(njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 # No node, no neighbour, no configuration.
 NONE = -1
@@ -185,7 +185,6 @@ def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     draft.total_eur[0] += total_eur
 
 
-types: Any = numba.types
 # Places in `Draft.counts`.
 FREE, MISSED, OPENED, LOOKED, LACKS = range(5)
 
@@ -294,27 +293,24 @@ class Draft(NamedTuple):
     random: NDArray[np.uint64]
 
 
-INTS = types.Array(types.int64, 1, "C")
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
 _OTHERS = {
     "least_nodes": types.int64,
     "idle_s": types.float64,
     "wait_eur_s": types.float64,
-    "rate_eur_s": FLOATS_2D,
-    "done": types.Array(types.boolean, 1, "C"),
-    "head": types.Array(types.int64, 3, "C"),
-    "after": types.Array(types.int64, 2, "C"),
-    "before": types.Array(types.int64, 2, "C"),
-    "slots": types.Array(types.int64, 2, "C"),
-    "order": types.Array(types.int64, 2, "C"),
+    "rate_eur_s": F2,
+    "done": B1,
+    "head": I3,
+    "after": I2,
+    "before": I2,
+    "slots": I2,
+    "order": I2,
     "random": types.Array(types.uint64, 1, "C"),
 }
 
 
 def type_of(kind: Any) -> Any:
     """The compiled type of a tuple of columns, by its annotations; those of another shape or type are told apart."""
-    own = {name: FLOATS if column == Floats else INTS for name, column in kind.__annotations__.items()} | _OTHERS
+    own = {name: F1 if column == Floats else I1 for name, column in kind.__annotations__.items()} | _OTHERS
     return types.NamedTuple([own[name] for name in kind._fields], kind)
 
 

@@ -17,13 +17,13 @@ search starts at the schedules of Algorithm 1 and tries one job elsewhere, or wa
 from functools import partial
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F2, I1, njit, types
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.greedy import FIRST, LEAST_GAIN, make, name_nodes
-from jobcast.schedulers.energy.greedy_state import DRAFT, FLOATS_2D, INTS, NONE, QUEUE, Queue, inner, stamp, type_of
+from jobcast.schedulers.energy.greedy_state import DRAFT, NONE, QUEUE, Queue, inner, stamp, type_of
 
 # Places in `Plan.sums`: of jobs and nodes in use; of the schedule in all; queues that were looked at, see `STEP`.
 OWN, TOTAL, LOOKED = range(3)
@@ -350,9 +350,8 @@ def _search(queue: Any, draft: Any, look: Any, plan: Any, ways: Any, count: Any,
 
 def _compiled(sources: str) -> Any:
     """`search`, compiled from these sources: Numba's cache looks at this file and at what a function encloses."""
-    types = numba.types
-    asked = (QUEUE, DRAFT, OUTLOOK, PLAN, FLOATS_2D, types.int64, types.float64, types.float64, INTS, INTS)
-    outer: Any = partial(numba.njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+    asked = (QUEUE, DRAFT, OUTLOOK, PLAN, F2, types.int64, types.float64, types.float64, I1, I1)
+    outer: Any = partial(njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 
     @outer(types.float64(*asked))
     def search(

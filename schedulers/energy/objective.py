@@ -48,8 +48,7 @@ def deployed_s(view: EnergyView, deployment: Deployment) -> Floats:
     moved_s = startable_s(view)[np.arange(len(here)), kind, np.maximum(gpus, 1) - 1]
     # Another number of GPUs on the same node is a new start as well.
     stays = runs & (node == view.node_of[here]) & (gpus == view.gpus_of[here])
-    times_s: Floats = np.where(runs, np.where(stays, stay_s(view), moved_s), np.inf)
-    return times_s
+    return np.where(runs, np.where(stays, stay_s(view), moved_s), np.inf)
 
 
 def counted(node: Ints, times_s: Floats, pi_eur: Floats, *, as_printed: bool) -> Ints:
@@ -60,8 +59,7 @@ def counted(node: Ints, times_s: Floats, pi_eur: Floats, *, as_printed: bool) ->
     """
     order = np.lexsort((pi_eur, node) if as_printed else (pi_eur, times_s, node))
     first = np.unique(np.asarray(node)[order], return_index=True)[1]
-    rows: Ints = order[first]
-    return rows
+    return order[first]
 
 
 def tardiness_h(end_s: Floats, due_s: Floats) -> Floats:
@@ -78,16 +76,14 @@ def tardiness_h(end_s: Floats, due_s: Floats) -> Floats:
 
 def tardiness_eur(view: EnergyView, job: Ints, times_s: Floats) -> Floats:
     """(n,) omega_j tau_j of jobs, by their ids, that need so many seconds from now on, EUR."""
-    cost: Floats = view.jobs.weight[job] * tardiness_h(view.now_s + times_s, view.jobs.due_s[job])
-    return cost
+    return view.jobs.weight[job] * tardiness_h(view.now_s + times_s, view.jobs.due_s[job])
 
 
 def startable_s(view: EnergyView) -> Floats:
     """(n_active, n_kinds, most_gpus) `times_left_s`, infinite beyond a node's GPUs as well."""
     times_s = times_left_s(view)
     fits = np.arange(1, times_s.shape[2] + 1) <= view.cluster.kind_gpus[:, None]
-    startable: Floats = np.where(fits & np.isfinite(times_s), times_s, np.inf)
-    return startable
+    return np.where(fits & np.isfinite(times_s), times_s, np.inf)
 
 
 def longest_s(view: EnergyView) -> Floats:

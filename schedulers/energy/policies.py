@@ -53,10 +53,7 @@ def by_calls(rule: Any, name: str, mechanism: EnergyMechanism) -> Any:
 
 ENERGY_POLICIES = (
     _spec(
-        "andreas",
-        _andreas,
-        AndreasSettings,
-        "the least cost of energy and lateness, by a randomised greedy",
+        *("andreas", _andreas, AndreasSettings, "the least cost of energy and lateness, by a randomised greedy"),
         preempts=True,
     ),
     _spec("energy_fifo", _queue("energy_fifo", "fifo"), QueueSettings, "first in, first out, on cheap configurations"),

@@ -123,8 +123,7 @@ class Profiler:
         for kind in nodes:
             done[:, kind] = [self._most.get((application, kind), 0) for application in applications]
         open_ = np.isfinite(seen.jobs.epoch_s) & (np.arange(1, most + 1) > done[:, :, None])
-        left: Ints = np.where(open_.any(axis=2), open_.argmax(axis=2) + 1, 0)
-        return left
+        return np.where(open_.any(axis=2), open_.argmax(axis=2) + 1, 0)
 
     def figures(self) -> dict[str, float]:
         """Measurements, GPU-hours that they took, and kWh that nodes would have drawn for them alone, without PUE."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
 from math import ceil
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from jobcast.domain.arrays import Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.schedulers.sia_vc import virtual_starts_s
 
 # A time counts as one of the grid's when it is no farther off: dust of seconds from the epoch held as floats.
 OFF_GRID_S = 1e-6
@@ -86,26 +86,10 @@ def make_instance(jobs: Sequence[Job], durations_s: Sequence[float], pools: Sequ
     duration = _whole([duration_s / grid_s for duration_s in durations_s])
     width = np.array([job.gpus for job in jobs], dtype=np.int64)
     pool = np.array([names[job.pool] for job in jobs], dtype=np.int64)
-    cutoff = fcfs_starts(submit, duration, width, pool, quotas)
-    return Instance(submit, duration, width, pool, cutoff, quotas, grid_s, origin_s)
-
-
-def fcfs_starts(submit: Ints, duration: Ints, width: Ints, pool: Ints, quotas: Ints) -> Ints:
-    """Starts of each pool's strict FCFS on its own GPUs, (n_jobs,) steps; jobs by submission, none too wide."""
-    starts = np.zeros(len(submit), dtype=np.int64)
-    for index, quota in enumerate(quotas.tolist()):
-        ends: list[tuple[int, int]] = []
-        free, now = quota, 0
-        for job in np.flatnonzero(pool == index).tolist():
-            now = max(now, int(submit[job]))
-            # The earliest ends, past or to come, until the job fits.
-            while free < width[job]:
-                end, gpus = heappop(ends)
-                now, free = max(now, end), free + gpus
-            starts[job] = now
-            free -= int(width[job])
-            heappush(ends, (now + int(duration[job]), int(width[job])))
-    return starts
+    # In steps, which are whole: no dust of seconds adds up.
+    on_steps = [replace(job, submit_s=float(step)) for job, step in zip(jobs, submit.tolist(), strict=True)]
+    alone = virtual_starts_s(on_steps, duration.tolist(), {pool.name: pool.quota for pool in pools})
+    return Instance(submit, duration, width, pool, alone.astype(np.int64), quotas, grid_s, origin_s)
 
 
 def _steps_up(time_s: float, grid_s: float) -> int:

@@ -65,8 +65,7 @@ class Steps:
 
     def at(self, start: Ints, instance: Instance) -> Ints:
         """Positions of the starts of a schedule, (n_jobs,)."""
-        positions: Ints = self.first[:-1] + start - instance.submit
-        return positions
+        return self.first[:-1] + start - instance.submit
 
     def columns(self, instance: Instance, chosen: Bools) -> Columns:
         """Columns of the chosen starts."""
@@ -368,5 +367,4 @@ def _cheapest_new(steps: Steps, gains: Floats) -> Ints:
     at = at[np.lexsort((-gains[at], steps.job[at]))]
     job = steps.job[at]
     rank = np.arange(len(at)) - np.searchsorted(job, job)
-    chosen: Ints = at[rank < NEW_STARTS]
-    return chosen
+    return at[rank < NEW_STARTS]

@@ -127,8 +127,7 @@ def virtual_clock_starts(instance: Instance) -> Ints:
     """Starts under SIA_VC on the grid, (n_jobs,). SIA, section 5.1."""
 
     order = np.lexsort((np.arange(len(instance)), instance.cutoff))
-    found: Ints = virtual_clock(*_arrays(instance), order)
-    return found
+    return virtual_clock(*_arrays(instance), order)
 
 
 def inserted(instance: Instance, order: Ints) -> Ints:
@@ -145,8 +144,7 @@ def improved(instance: Instance, order: Ints, tries: int, seed: int) -> Ints:
     rng = np.random.default_rng(seed)
     picks = rng.integers(0, len(instance), tries)
     shifts = (1 + rng.exponential(REACH, tries).astype(np.int64)) * rng.choice([-1, 1], tries)
-    found: Ints = improve_order(*_arrays(instance), order.copy(), picks, shifts)
-    return found
+    return improve_order(*_arrays(instance), order.copy(), picks, shifts)
 
 
 def plain_orders(instance: Instance) -> Iterator[Ints]:

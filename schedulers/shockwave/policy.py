@@ -8,6 +8,7 @@ Budgets of jobs: their finish-time fairness, forecast over each job's own life. 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.run_times import HEDGE, QUANTILE, RunTimes
+from jobcast.schedulers.round_policies import ShockwaveSettings
+from jobcast.schedulers.run_times import RunTimes
 from jobcast.schedulers.shockwave.programme import Programme, work_of
 from jobcast.schedulers.shockwave.scaling import Numbers, best_columns, numbers_of, scaled
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
@@ -69,8 +71,7 @@ def forecast_fairness(age_s: Floats, left_s: Floats, total_s: Floats, contention
     >>> forecast_fairness(np.array([600.0]), np.array([300.0]), np.array([400.0]), np.array([2.0])).tolist()
     [1.5]
     """
-    rho: Floats = (age_s + left_s * contention) / (total_s * contention)
-    return rho
+    return (age_s + left_s * contention) / (total_s * contention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,7 @@ class Claims:
         """
         bound_s = max(float(self.widths @ self.left_s) / gpus, float(self.least_s.max()))
         counted_s = self.most_s / np.where(goes_on & self.running, share, 1.0)
-        binding: Bools = rounded_all(counted_s) >= rounded(share * bound_s)
-        return binding
+        return rounded_all(counted_s) >= rounded(share * bound_s)
 
     def order(self, binding: Bools, owed: Bools) -> Ints:
         """Indexes in the order in which jobs are served.
@@ -124,31 +124,10 @@ class Claims:
         return np.lexsort((~self.running, keys, ~(owed | binding), ~binding))
 
 
-# Shockwave, section 6.1.
-EXPONENT = 5.0
-# Shockwave, appendix G. Section 6.1 says 20, which stops jobs a quarter more often on generated traces.
-WINDOW_ROUNDS = 30
-# Lambda, inside appendix G.2's range of 0.1 to 10. A round of D seconds of the job that decides the makespan is worth
-# lambda D / Z0; one of an average job, of run time Z0 / N, at most rho^k D / (Z0 M FLOOR). So while rho^k stays below
-# lambda M FLOOR, some hundreds, the deciding job goes first, and fairness arbitrates among the others; section 6.1's
-# 1e-3 would hardly be felt. On four generated workloads 3 kept makespans as short as 10 and treated fewer jobs
-# unfairly.
-MAKESPAN = 3.0
-# Utility before the first epoch, where all epochs are 1: log((FLOOR + UTIL) / (FLOOR + 1)). Finite at no progress, and
-# never steep: a new job has no claim to a round at once, which costs a restart, and one near its end is not forsaken.
-# On the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs
-# unfairly.
-FLOOR = 3.0
-# Of the bound of equation 10: who has as much left binds the makespan. What it leaves is time for forecasts that are
-# wrong, restarts and gangs that do not fit; on generated workloads .9 to .94 end within .4 %, at .9 jobs take longer.
-SHARE = 0.92
 # How many times as urgent as a job that runs another must be to take its place: a start costs a sixth of a round.
 HOLD = 1.3
-TIME_LIMIT_S = 60.0
 # Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers.
 MOST_WEIGHT = 1e100
-REACTIVE = "reactive"
-ASKED, ELASTIC = "asked", "elastic"
 MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
 """What a job's first plan says of it as a buyer of GPU-rounds: what it may spend, what one costs, rounds bought, and
 what a GPU-round of the last and of the next one is worth to it. Shockwave, section 4: of goods that can be divided
@@ -166,40 +145,18 @@ class Shockwave:
     Parameters
     ----------
     run_times : tells regimes that are left, and how far they may be wrong
-    k : exponent of the fairness in the weights
-    lam : weight of the makespan, lambda
-    window : rounds to plan, T
-    mode : reactive or lazy
-    share : of the makespan's bound; who has as much left binds it
-    quantile : level at which the longest job's time left is counted, where forecasts tell a distribution
-    hedge : where they do not, share of the way from the forecast to the present batch size until the end
-    floor : added to utilities, so that their logarithm is finite before the first epoch
-    time_limit_s : of HiGHS in one solve; a guard, it is limited by nodes, which give the same answer everywhere
-    workers : asked, or elastic: jobs that may scale have as many GPUs as a plan says, see `scaling`
+    settings : those of `ShockwaveSettings`. Solves are limited by nodes, which give the same answer everywhere:
+        `time_limit_s` is a guard. Where `workers` is elastic, jobs that may scale have as many GPUs as a plan says, see
+        `scaling`
     """
 
     name = "shockwave"
 
-    def __init__(
-        self,
-        run_times: RunTimes,
-        *,
-        k: float = EXPONENT,
-        lam: float = MAKESPAN,
-        window: int = WINDOW_ROUNDS,
-        mode: str = REACTIVE,
-        share: float = SHARE,
-        quantile: float = QUANTILE,
-        hedge: float = HEDGE,
-        floor: float = FLOOR,
-        time_limit_s: float = TIME_LIMIT_S,
-        workers: str = ASKED,
-    ) -> None:
-        self._run_times = run_times
-        self._k, self._lam, self._window, self._mode, self._share = k, lam, window, mode, share
-        self._quantile, self._hedge, self._floor = quantile, hedge, floor
-        self._limits = Limits(time_limit_s)
-        self._scales = workers == ELASTIC
+    def __init__(self, run_times: RunTimes, **settings: Any) -> None:
+        self._run_times, own = run_times, ShockwaveSettings(**settings)
+        self._k, self._lam, self._window, self._share, self._floor = own.k, own.lam, own.window, own.share, own.floor
+        self._quantile, self._hedge, self._limits = own.quantile, own.hedge, Limits(own.time_limit_s)
+        self._reactive, self._scales = own.mode == "reactive", own.workers == "elastic"
         self._gpus: dict[int, int] = {}  # that the last plan gives each job, by seq
         self._budgets = Budgets()
         self._owed: dict[int, int] = {}  # rounds, by seq
@@ -217,7 +174,7 @@ class Shockwave:
             return []
         self._budgets.observe(state)
         claims, numbers = self._claims(state), numbers_of(state.active, self._scales)
-        adapted = state.adapted and self._mode == REACTIVE
+        adapted = state.adapted and self._reactive
         # A plan is of these very jobs; a lazy one lives with other batch sizes.
         if adapted or not self._rounds_left or self._owed.keys() != {active.job.seq for active in state.active}:
             self._plan(state, claims, numbers)

@@ -164,8 +164,7 @@ class Programme:
     def _most_s(self) -> Floats:
         """Progress of a job that runs to its end in one piece; its last round counts in full, as in equation 7."""
         lost_s = np.where(self.running, 0.0, self.restart_s)
-        most: Floats = np.ceil((self.work.left_s + lost_s) / self.round_s - 1e-9) * self.round_s - lost_s
-        return most
+        return np.ceil((self.work.left_s + lost_s) / self.round_s - 1e-9) * self.round_s - lost_s
 
     @cached_property
     def whole(self) -> Floats:
@@ -188,5 +187,4 @@ class Programme:
         else:  # who ends has all its utility, on whatever GPUs
             partly = np.minimum(1.0, self.work.fraction(run_s) / self.whole_as_asked)
             share = np.where(run_s >= self._most_s[:, None], 1.0, partly)
-        welfare: Floats = scale[:, None] * np.log((self.floor + share) / (self.floor + 1.0))
-        return welfare
+        return scale[:, None] * np.log((self.floor + share) / (self.floor + 1.0))

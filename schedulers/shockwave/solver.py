@@ -8,11 +8,10 @@ cut in pieces.
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import B1, B2, F1, F2, I1, njit, types
 from jobcast.domain.rounding import ERROR, rounded, rounded_all
 from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.shockwave.programme import Programme
@@ -145,12 +144,6 @@ def _by_job(options: Floats) -> Any:
     return csr_array((options.ravel(), np.arange(jobs * count), starts), (jobs, jobs * count))
 
 
-njit: Any = numba.njit
-_BOOLS, _BOOLS_2D = types.Array(types.bool_, 1, "C"), types.Array(types.bool_, 2, "C")
-_INTS = types.Array(types.int64, 1, "C")
-_FLOATS, _FLOATS_2D = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
-
-
 def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floats, hold: float) -> Bools:
     """Which job runs in which round, (n, rounds), if each is to run so many.
 
@@ -173,13 +166,13 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
     return runs
 
 
-@njit(_INTS(_INTS, _FLOATS), cache=True)
+@njit(I1(I1, F1), cache=True)
 def _sorted_by(order: Ints, keys: Floats) -> Ints:
     """The same indexes by their keys, the smallest first; equal ones keep their order."""
     return order[np.argsort(keys[order], kind="mergesort")]
 
 
-@njit(_INTS(_INTS, _INTS, _INTS, types.int64, types.int64), cache=True)
+@njit(I1(I1, I1, I1, types.int64, types.int64), cache=True)
 def _must(order: Ints, owed: Ints, widths: Ints, gpus: int, later: int) -> Ints:
     """Which jobs, of those in order, run now lest rounds owed do not fit into those that come later, (n,).
 
@@ -203,7 +196,7 @@ def _must(order: Ints, owed: Ints, widths: Ints, gpus: int, later: int) -> Ints:
     return must
 
 
-@njit(types.int64(_INTS, _INTS, types.int64, _BOOLS), cache=True)
+@njit(types.int64(I1, I1, types.int64, B1), cache=True)
 def _first_fit(order: Ints, widths: Ints, free: int, chosen: Bools) -> int:
     """Choose those that fit in order, some passed over; the GPUs that stay free."""
     for job in order:
@@ -213,7 +206,7 @@ def _first_fit(order: Ints, widths: Ints, free: int, chosen: Bools) -> int:
     return free
 
 
-@njit(_INTS(_FLOATS, _BOOLS, types.float64), cache=True)
+@njit(I1(F1, B1, types.float64), cache=True)
 def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
     """Indexes, most urgent first; those that run count `hold` times, all before the others if it is infinite."""
     everybody = np.arange(len(urgency))
@@ -224,7 +217,7 @@ def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
     return order
 
 
-@njit(types.void(_FLOATS_2D, _INTS, _INTS, _INTS, types.int64, _BOOLS, _BOOLS), cache=True)
+@njit(types.void(F2, I1, I1, I1, types.int64, B1, B1), cache=True)
 def _fill_up(
     fillers: Floats, given: Ints, useful: Ints, widths: Ints, free: int, running: Bools, chosen: Bools
 ) -> None:
@@ -237,7 +230,7 @@ def _fill_up(
     _first_fit(spare, widths, free, chosen)
 
 
-@njit(_BOOLS_2D(_INTS, _FLOATS, _FLOATS_2D, types.float64, _BOOLS, _INTS, _INTS, types.int64), cache=True)
+@njit(B2(I1, F1, F2, types.float64, B1, I1, I1, types.int64), cache=True)
 def _filled(
     owed: Ints, urgency: Floats, fillers: Floats, hold: float, running: Bools, useful: Ints, widths: Ints, gpus: int
 ) -> Bools:

@@ -12,24 +12,20 @@ from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
-from jobcast.domain.policy import Decision
+from jobcast.domain.compiled import B1, F1, I1, I2, njit, types
+from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView, decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
-    BOOLS,
     CONSOLIDATE,
-    FLOATS,
-    INTS,
     LIMITS,
     ROOM,
     SPREAD,
     Limits,
     Room,
     hosts,
-    njit,
     plain,
-    types,
 )
 from jobcast.schedulers.tasks.packing import (
     WANTS,
@@ -78,7 +74,7 @@ def bits(word: np.uint64) -> float:
     return count
 
 
-@njit(types.void(INTS, INTS, BOOLS, types.int64, WORDS), cache=True)
+@njit(types.void(I1, I1, B1, types.int64, WORDS), cache=True)
 def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: Words) -> None:
     """Fill `after` (n_tasks of the job, n_words) with the tasks that come after each, the last task first."""
     # From the last task on, so that those of a successor are complete.
@@ -92,7 +88,7 @@ def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: 
             after[one, word] |= after[other, word]
 
 
-@njit(types.void(INTS, INTS, INTS, INTS, BOOLS, FLOATS), cache=True)
+@njit(types.void(I1, I1, I1, I1, B1, F1), cache=True)
 def count_descendants(
     task_of: Ints, edge_of: Ints, edge_from: Ints, edge_to: Ints, is_server: Bools, count: Floats
 ) -> None:
@@ -138,7 +134,7 @@ class Graphene(TaskRule):
         """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
         waiting = waiting_jobs(view)
         if not len(waiting):
-            return decision()
+            return NOTHING
         order = sorted_jobs(waiting, -np.rint(scores(view, waiting, self.settings) / SAME_SCORE))
         # Told apart by identity: jobs are one tuple for a whole run.
         if self._of is not view.jobs:  # the same at all decisions of a run
@@ -180,10 +176,9 @@ def trouble(jobs: TaskJobs, cluster: TaskCluster) -> Floats:
 # Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
 # of what a task uses with what is free. Ties go to the server with the lowest number.
 AFFINITY, ALIGNMENT = range(2)
-COUNTS = types.Array(types.int64, 2, "C")
 
 
-@njit(types.float64(types.int64, ROOM, FLOATS, INTS, types.int64, types.int64), cache=True)
+@njit(types.float64(types.int64, ROOM, F1, I1, types.int64, types.int64), cache=True)
 def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int) -> float:
     """What a rule has against a server, on which `here` (n_groups,) tasks are by their jobs' number of GPUs."""
     if rule == ALIGNMENT:
@@ -197,7 +192,7 @@ def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int
     return used if here[group] == tasks else 4.0 + used
 
 
-@njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, COUNTS, types.int64), cache=True)
+@njit(types.int64(types.int64, ROOM, LIMITS, F1, I2, types.int64), cache=True)
 def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, group: int) -> int:
     """The server that a rule chooses for a task, or -1."""
     best, found = np.inf, -1
@@ -209,7 +204,7 @@ def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, 
     return found
 
 
-@njit(types.void(types.int64, ROOM, LIMITS, WANTS, INTS, INTS, COUNTS), cache=True)
+@njit(types.void(types.int64, ROOM, LIMITS, WANTS, I1, I1, I2), cache=True)
 def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, group: Ints, counts: Ints) -> None:
     """Place jobs in an order, each whole or not at all, the first on a cluster left idle; `counts` follow.
 
@@ -321,8 +316,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
     if settings.promote > 0.0:
         # One step up for each `promote` times the threshold that it waited.
         risen = np.floor(rounded_all(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s)))
-    low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
-    return low
+    return attained >= settings.queue_gpu_s * (1.0 + risen)
 
 
 def finished_gpu_s(view: TaskView) -> Floats:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jobcast.domain.compiled import B1, F1, F2, I1, njit, types
 from jobcast.domain.tasks import TaskCluster, TaskJobs, TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, plain, types
+from jobcast.schedulers.tasks.host_selection import plain
 
 # Learning algorithms that are told apart (section 4.1: AlexNet, ResNet, MLP, LSTM, SVM); others share the last.
 ALGORITHMS = 5
@@ -112,10 +113,10 @@ class Host(NamedTuple):
 
 HOST = Host(*range(len(Host._fields)))
 HOST_FEATURES = Host._fields
-JOBS = types.NamedTuple([FLOATS] * 7 + [INTS] * 7 + [FLOATS_2D, FLOATS, FLOATS, BOOLS, INTS, INTS, FLOATS], TaskJobs)
-CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
+JOBS = types.NamedTuple([F1] * 7 + [I1] * 7 + [F2, F1, F1, B1, I1, I1, F1], TaskJobs)
+CLUSTER = types.NamedTuple([F2, I1], TaskCluster)
 VIEW = types.NamedTuple(
-    [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 10 + [INTS, FLOATS_2D],
+    [types.float64, JOBS, CLUSTER, I1, I1, F2, F1, F2] + [F1] * 10 + [I1, F2],
     TaskView,
 )
 # Slack at which more makes little difference; deadlines lie up to a day ahead (section 4.1).
@@ -146,7 +147,7 @@ def graph_size(view: Any, job: int) -> tuple[float, float]:
     return float(len(wide)), float(wide.max())
 
 
-@njit(FLOATS(VIEW), cache=True)
+@njit(F1(VIEW), cache=True)
 def cluster_use(view: Any) -> Any:
     """Utilisation of the whole cluster by resource, (4,)."""
     used = np.zeros(4)
@@ -156,7 +157,7 @@ def cluster_use(view: Any) -> Any:
     return used
 
 
-@njit(types.void(VIEW, types.int64, FLOATS), cache=True)
+@njit(types.void(VIEW, types.int64, F1), cache=True)
 def _fill_times(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
     remaining = (view.limit[job] - view.done[job]) * jobs.iteration_s[job]
@@ -177,7 +178,7 @@ def _fill_times(view: Any, job: int, row: Any) -> None:
     row[10] = 1.0 if left < remaining else 0.0
 
 
-@njit(types.void(VIEW, types.int64, FLOATS), cache=True)
+@njit(types.void(VIEW, types.int64, F1), cache=True)
 def _fill_learning(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
     row[11] = jobs.urgency[job] / 10.0
@@ -200,7 +201,7 @@ def _fill_learning(view: Any, job: int, row: Any) -> None:
     row[23 + max(0, min(jobs.algorithm[job], 4))] = 1.0
 
 
-@njit(types.void(VIEW, types.int64, FLOATS), cache=True)
+@njit(types.void(VIEW, types.int64, F1), cache=True)
 def _fill_graph(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
     begin, end = jobs.task_of[job], jobs.task_of[job + 1]
@@ -228,7 +229,7 @@ def _fill_graph(view: Any, job: int, row: Any) -> None:
     row[37] = queued / (end - begin)
 
 
-@njit(FLOATS_2D(VIEW, INTS), cache=True)
+@njit(F2(VIEW, I1), cache=True)
 def job_rows(view: Any, waiting: Any) -> Any:
     """Rows of jobs with tasks in the queue, (n_waiting, n_features); columns by `JOB_FEATURES`."""
     rows = np.zeros((len(waiting), 44))
@@ -243,7 +244,7 @@ def job_rows(view: Any, waiting: Any) -> Any:
     return rows
 
 
-@njit(FLOATS(VIEW, types.int64, types.int64), cache=True)
+@njit(F1(VIEW, types.int64, types.int64), cache=True)
 def told_of(view: Any, job: int, waiting: int) -> Any:
     """What rows of servers tell of a task's job: time remaining, GPU shares, and how many jobs wait, (3,)."""
     shares = 0.0
@@ -253,7 +254,7 @@ def told_of(view: Any, job: int, waiting: int) -> Any:
     return np.array([log_minutes(remaining_s), np.log1p(shares) / 3.0, np.log1p(waiting) / 7.0])
 
 
-@njit(FLOATS_2D(VIEW, types.int64), cache=True)
+@njit(F2(VIEW, types.int64), cache=True)
 def hold_row(view: Any, waiting: int) -> Any:
     """The row of leaving all jobs in the queue, (1, n_features), where so many wait."""
     row = np.zeros((1, 44))
@@ -275,7 +276,7 @@ def some_job_runs(view: Any) -> bool:
     return False
 
 
-@njit(INTS(VIEW), cache=True)
+@njit(I1(VIEW), cache=True)
 def jobs_with_queued_tasks(view: Any) -> Any:
     """Active jobs of which some task is on no GPU, in order of submission."""
     found = np.empty(len(view.active), np.int64)

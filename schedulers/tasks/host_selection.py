@@ -5,20 +5,13 @@ Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEX
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.tasks import GPU, MEMORY, RESOURCES
-
-njit: Any = numba.njit
-types: Any = numba.types
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
-INTS = types.Array(types.int64, 1, "C")
-BOOLS = types.Array(types.boolean, 1, "C")
 
 
 def plain(column: NDArray[Any]) -> NDArray[Any]:
@@ -74,11 +67,11 @@ class Limits(NamedTuple):
     gpu: float
 
 
-ROOM = types.NamedTuple([FLOATS_2D, INTS, INTS, FLOATS_2D, FLOATS, INTS, INTS], Room)
-LIMITS = types.NamedTuple([FLOATS, types.float64], Limits)
+ROOM = types.NamedTuple([F2, I1, I1, F2, F1, I1, I1], Room)
+LIMITS = types.NamedTuple([F1, types.float64], Limits)
 
 
-@njit(types.boolean(ROOM, LIMITS, FLOATS, types.int64), cache=True)
+@njit(types.boolean(ROOM, LIMITS, F1, types.int64), cache=True)
 def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
     """Whether a server and its least loaded GPU can host a task without passing a limit.
 
@@ -114,7 +107,7 @@ def overloaded(room: Room, limits: Limits, server: int) -> bool:
     return False
 
 
-@njit(types.float64(ROOM, FLOATS, types.int64, types.int64), cache=True)
+@njit(types.float64(ROOM, F1, types.int64, types.int64), cache=True)
 def movement(room: Room, use: Floats, origin: int, server: int) -> float:
     """q_k, how a move slows a task: the share of the time between two decisions that its memory takes to move.
 
@@ -136,7 +129,7 @@ HOST_TERMS = 2 + KINDS
 EVEN = np.ones(HOST_TERMS)
 
 
-@njit(types.int64(ROOM, LIMITS, FLOATS, FLOATS, types.int64, types.boolean, FLOATS), cache=True)
+@njit(types.int64(ROOM, LIMITS, F1, F1, types.int64, types.boolean, F1), cache=True)
 def ideal_host(
     room: Room, limits: Limits, use: Floats, near: Floats, origin: int, bandwidth: bool, weights: Floats
 ) -> int:
@@ -175,7 +168,7 @@ def ideal_host(
     return found
 
 
-@njit(types.float64(types.int64, ROOM, FLOATS, types.int64, types.int64), cache=True)
+@njit(types.float64(types.int64, ROOM, F1, types.int64, types.int64), cache=True)
 def _cost(rule: int, room: Room, use: Floats, together: int, server: int) -> float:
     """What a rule other than the ideal host has against a server."""
     used = room.load[server, GPU] / room.capacity[server, GPU]
@@ -186,7 +179,7 @@ def _cost(rule: int, room: Room, use: Floats, together: int, server: int) -> flo
     return float(-((room.load[server] + use) / room.capacity[server]).sum())
 
 
-@njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, INTS), cache=True)
+@njit(types.int64(types.int64, ROOM, LIMITS, F1, I1), cache=True)
 def plain_host(rule: int, room: Room, limits: Limits, use: Floats, together: Ints) -> int:
     """The server that a rule other than IDEAL chooses, or -1; `together` (n_servers,) counts tasks of the same job."""
     best, found = np.inf, -1

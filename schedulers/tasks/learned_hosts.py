@@ -9,22 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.tasks.features import HOST, VIEW, told_of
-from jobcast.schedulers.tasks.host_selection import (
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    KINDS,
-    LIMITS,
-    ROOM,
-    Limits,
-    Room,
-    hosts,
-    movement,
-    njit,
-    types,
-)
+from jobcast.schedulers.tasks.host_selection import KINDS, LIMITS, ROOM, Limits, Room, hosts, movement
 from jobcast.schedulers.tasks.network import LAYERS, SAME_SCORE, Layers, score_rows
 from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, nearness, put, togetherness, waiting
 
@@ -44,7 +32,7 @@ def rest_of(room: Room, wants: Wants, job: int) -> tuple[float, float]:
     return left / (last - first), shares
 
 
-@njit(types.void(ROOM, LIMITS, FLOATS, types.int64, types.int64, FLOATS), cache=True)
+@njit(types.void(ROOM, LIMITS, F1, types.int64, types.int64, F1), cache=True)
 def _fill_server(room: Room, limits: Limits, use: Floats, server: int, own_gpu: int, row: Floats) -> None:
     """Loads of a server before and after it takes a task; a task that is there on `own_gpu` is left out before."""
     fullest, free = 0.0, 0.0
@@ -61,7 +49,7 @@ def _fill_server(room: Room, limits: Limits, use: Floats, server: int, own_gpu: 
     row[HOST.room_for_rest] = free
 
 
-@njit(types.int64(ROOM, LIMITS, WANTS, types.int64, FLOATS, FLOATS_2D, INTS), cache=True)
+@njit(types.int64(ROOM, LIMITS, WANTS, types.int64, F1, F2, I1), cache=True)
 def host_rows(room: Room, limits: Limits, wants: Wants, task: int, value: Floats, rows: Floats, servers: Ints) -> int:
     """Rows of the servers that can take a task, and which they are, QUEUED for the queue; how many.
 
@@ -135,7 +123,7 @@ def fits(room: Room, limits: Limits, wants: Wants, job: int) -> bool:
     return bool(whole)
 
 
-@njit(INTS(ROOM, LIMITS, WANTS, INTS), cache=True)
+@njit(I1(ROOM, LIMITS, WANTS, I1), cache=True)
 def fitting(room: Room, limits: Limits, wants: Wants, jobs: Ints) -> Ints:
     """Those jobs of which all tasks find a place, in their order."""
     found, count = np.empty(len(jobs), dtype=np.int64), 0
@@ -154,7 +142,7 @@ class Sheet(NamedTuple):
     servers: Ints
 
 
-SHEET = types.NamedTuple([FLOATS_2D, FLOATS, INTS], Sheet)
+SHEET = types.NamedTuple([F2, F1, I1], Sheet)
 
 
 @njit(SHEET(types.int64), cache=True)
@@ -174,7 +162,7 @@ def settle(room: Room, wants: Wants, task: int, server: int) -> None:
         put(room, wants, task, room.least[server])
 
 
-@njit(types.boolean(ROOM, LIMITS, WANTS, LAYERS, types.int64, FLOATS, SHEET), cache=True)
+@njit(types.boolean(ROOM, LIMITS, WANTS, LAYERS, types.int64, F1, SHEET), cache=True)
 def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: int, value: Floats, sheet: Sheet) -> bool:
     """Put a task where the score is highest, the first of equals; False where no server can take it.
 
@@ -194,7 +182,7 @@ def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: in
     return True
 
 
-@njit(types.int64(VIEW, ROOM, LIMITS, WANTS, LAYERS, INTS, types.int64), cache=True)
+@njit(types.int64(VIEW, ROOM, LIMITS, WANTS, LAYERS, I1, types.int64), cache=True)
 def place_in_order(
     view: Any, room: Room, limits: Limits, wants: Wants, layers: Layers, order: Ints, queued: int
 ) -> int:
@@ -220,7 +208,7 @@ def place_in_order(
     return placed
 
 
-@njit(types.void(VIEW, ROOM, LIMITS, WANTS, LAYERS, INTS, types.int64), cache=True)
+@njit(types.void(VIEW, ROOM, LIMITS, WANTS, LAYERS, I1, types.int64), cache=True)
 def move_tasks(view: Any, room: Room, limits: Limits, wants: Wants, layers: Layers, tasks: Ints, queued: int) -> None:
     """Move tasks that are on GPUs, one after another, or leave them, or stop their jobs, by the highest score."""
     sheet = sheet_of(len(room.least))

@@ -23,25 +23,12 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import B1, F1, I1, njit, types
 from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, TaskRule, TaskView
-from jobcast.schedulers.tasks.host_selection import (
-    BOOLS,
-    FLOATS,
-    HOST_TERMS,
-    IDEAL,
-    INTS,
-    KINDS,
-    LIMITS,
-    ROOM,
-    Limits,
-    Room,
-    njit,
-    overloaded,
-    types,
-)
+from jobcast.schedulers.tasks.host_selection import HOST_TERMS, IDEAL, KINDS, LIMITS, ROOM, Limits, Room, overloaded
 from jobcast.schedulers.tasks.packing import (
     WANTS,
     Packing,
@@ -55,13 +42,14 @@ from jobcast.schedulers.tasks.packing import (
     wants_of,
 )
 from jobcast.schedulers.tasks.preemption import HOLD, displace
-from jobcast.schedulers.tasks.priorities import Weights, job_order, task_priorities
+from jobcast.schedulers.tasks.priorities import job_order, task_priorities
+from jobcast.schedulers.tasks.weights import Weights
 
 # p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1.
 SHARE = 0.1
 
 
-@njit(INTS(ROOM, LIMITS, WANTS, types.float64, INTS), cache=True)
+@njit(I1(ROOM, LIMITS, WANTS, types.float64, I1), cache=True)
 def candidates(room: Room, limits: Limits, wants: Wants, share: float, here: Ints) -> Ints:
     """Tasks of a server that may leave: where GPUs are overloaded the lowest p_s of theirs, else all of them.
 
@@ -83,7 +71,7 @@ def candidates(room: Room, limits: Limits, wants: Wants, share: float, here: Int
     return here
 
 
-@njit(types.int64(ROOM, LIMITS, WANTS, types.int64, INTS, INTS, types.boolean, FLOATS), cache=True)
+@njit(types.int64(ROOM, LIMITS, WANTS, types.int64, I1, I1, types.boolean, F1), cache=True)
 def most_like_ideal(
     room: Room, limits: Limits, wants: Wants, server: int, here: Ints, among: Ints, bandwidth: bool, near: Floats
 ) -> int:
@@ -112,7 +100,7 @@ def most_like_ideal(
     return found
 
 
-@njit(types.boolean(ROOM, LIMITS, WANTS, types.int64, INTS), cache=True)
+@njit(types.boolean(ROOM, LIMITS, WANTS, types.int64, I1), cache=True)
 def to_relieve(room: Room, limits: Limits, wants: Wants, server: int, here: Ints) -> bool:
     """Whether a server or a GPU of it is overloaded by more than one task."""
     if len(here) > 1 and overloaded(room, limits, server):
@@ -127,7 +115,7 @@ def to_relieve(room: Room, limits: Limits, wants: Wants, server: int, here: Ints
     return False
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, types.float64, types.boolean, INTS, BOOLS), cache=True)
+@njit(types.void(ROOM, LIMITS, WANTS, types.float64, types.boolean, I1, B1), cache=True)
 def choose(
     room: Room, limits: Limits, wants: Wants, share: float, bandwidth: bool, ranked: Ints, moving: Bools
 ) -> None:
@@ -209,8 +197,7 @@ def options_now(view: TaskView, overloaded: bool) -> Ints:
     asked = view.jobs.option[view.active]
     if not overloaded:
         return asked
-    allowed: Ints = np.maximum(asked, view.jobs.may_become[view.active])
-    return allowed
+    return np.maximum(asked, view.jobs.may_become[view.active])
 
 
 def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:

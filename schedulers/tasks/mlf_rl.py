@@ -73,8 +73,7 @@ class MlfRl(TaskRule):
 
 def _ranks(layers: Layers, rows: Floats) -> Floats:
     """(n,) scores in units of what counts as equal."""
-    ranks: Floats = np.rint(scores_of(layers, rows) / SAME_SCORE)
-    return ranks
+    return np.rint(scores_of(layers, rows) / SAME_SCORE)
 
 
 def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) -> None:

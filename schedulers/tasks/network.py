@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.compiled import F1, F2, njit, types
 from jobcast.domain.errors import RegistryError
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
-from jobcast.schedulers.tasks.host_selection import FLOATS, FLOATS_2D, njit, types
 
 # Scores that count as equal: hyperbolic tangents differ from library to library.
 SAME_SCORE = 1e-7
@@ -36,7 +36,7 @@ class Layers(NamedTuple):
     last: Floats
 
 
-LAYERS = types.NamedTuple([FLOATS_2D, FLOATS, FLOATS_2D, FLOATS, FLOATS], Layers)
+LAYERS = types.NamedTuple([F2, F1, F2, F1, F1], Layers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ def _layers(arrays: Mapping[str, Floats], head: str, features: int) -> Layers:
     return layers
 
 
-@njit(types.void(LAYERS, FLOATS_2D, types.int64, FLOATS), cache=True)
+@njit(types.void(LAYERS, F2, types.int64, F1), cache=True)
 def score_rows(layers: Any, rows: Any, count: int, scores: Any) -> None:
     """Scores of the first `count` rows (n, n_features) into scores (n,)."""
     features, hidden = layers.first.shape

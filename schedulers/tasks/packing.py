@@ -10,25 +10,20 @@ from numpy.typing import ArrayLike
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import B1, F1, F2, I1, njit, types
 from jobcast.domain.policy import Decision
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, TaskView, decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, TaskView
 from jobcast.schedulers.tasks.host_selection import (
-    BOOLS,
     EVEN,
-    FLOATS,
-    FLOATS_2D,
     IDEAL,
-    INTS,
     KINDS,
     LIMITS,
     ROOM,
     Limits,
     Room,
     ideal_host,
-    njit,
     plain,
     plain_host,
-    types,
 )
 
 
@@ -50,7 +45,7 @@ class Wants(NamedTuple):
     rank: Floats
 
 
-WANTS = types.NamedTuple([INTS, INTS, INTS, FLOATS_2D, BOOLS, INTS, INTS, FLOATS, FLOATS], Wants)
+WANTS = types.NamedTuple([I1, I1, I1, F2, B1, I1, I1, F1, F1], Wants)
 
 
 @njit(types.void(ROOM, types.int64), cache=True)
@@ -72,7 +67,7 @@ def find_all_least(room: Room) -> None:
         find_least(room, server)
 
 
-@njit(types.void(ROOM, FLOATS, types.int64, types.float64), cache=True)
+@njit(types.void(ROOM, F1, types.int64, types.float64), cache=True)
 def shift(room: Room, use: Floats, gpu: int, sign: float) -> None:
     """Add a task's use to a GPU and its server, or take it away with a sign of -1."""
     server = room.server_of[gpu]
@@ -93,7 +88,7 @@ def put(room: Room, wants: Wants, task: int, gpu: int) -> None:
         shift(room, wants.use[task], gpu, 1.0)
 
 
-@njit(types.void(ROOM, WANTS, INTS), cache=True)
+@njit(types.void(ROOM, WANTS, I1), cache=True)
 def release(room: Room, wants: Wants, jobs: Ints) -> None:
     """All tasks of jobs go back to the queue."""
     for job in jobs:
@@ -114,7 +109,7 @@ def slots(room: Room, most: float, share: float, enough: int) -> int:
     return count
 
 
-@njit(types.boolean(ROOM, LIMITS, FLOATS), cache=True)
+@njit(types.boolean(ROOM, LIMITS, F1), cache=True)
 def fits_in_all(room: Room, limits: Limits, total: Floats) -> bool:
     """Whether all servers together have room for a job's use (4,)."""
     for kind in range(KINDS):
@@ -128,7 +123,7 @@ def fits_in_all(room: Room, limits: Limits, total: Floats) -> bool:
     return True
 
 
-@njit(types.boolean(ROOM, LIMITS, WANTS, INTS), cache=True)
+@njit(types.boolean(ROOM, LIMITS, WANTS, I1), cache=True)
 def may_fit(room: Room, limits: Limits, wants: Wants, tasks: Ints) -> bool:
     """Whether it is worth trying to place tasks: False only where they cannot all fit."""
     total, least, count = np.zeros(KINDS), np.inf, 0
@@ -143,7 +138,7 @@ def may_fit(room: Room, limits: Limits, wants: Wants, tasks: Ints) -> bool:
     return bool(fits_in_all(room, limits, total))
 
 
-@njit(INTS(ROOM, WANTS, types.int64), cache=True)
+@njit(I1(ROOM, WANTS, types.int64), cache=True)
 def waiting(room: Room, wants: Wants, job: int) -> Ints:
     """Queued tasks of a job, in the order in which they get a place."""
     first, last = wants.task_of[job], wants.task_of[job + 1]
@@ -154,7 +149,7 @@ def waiting(room: Room, wants: Wants, job: int) -> Ints:
     return tasks[order]
 
 
-@njit(types.void(ROOM, WANTS, types.int64, FLOATS), cache=True)
+@njit(types.void(ROOM, WANTS, types.int64, F1), cache=True)
 def nearness(room: Room, wants: Wants, task: int, near: Floats) -> None:
     """Fill `near` (n_servers,): the share of a task's communication volume with tasks on each server."""
     near[:] = 0.0
@@ -173,7 +168,7 @@ def nearness(room: Room, wants: Wants, task: int, near: Floats) -> None:
         near /= whole
 
 
-@njit(types.void(ROOM, WANTS, types.int64, INTS), cache=True)
+@njit(types.void(ROOM, WANTS, types.int64, I1), cache=True)
 def togetherness(room: Room, wants: Wants, task: int, together: Ints) -> None:
     """Fill `together` (n_servers,): how many other tasks of a task's job each server has."""
     together[:] = 0
@@ -202,10 +197,10 @@ class Packing(NamedTuple):
     weights: Floats = EVEN
 
 
-PACKING = types.NamedTuple([types.int64, types.boolean, types.boolean, types.boolean, FLOATS], Packing)
+PACKING = types.NamedTuple([types.int64, types.boolean, types.boolean, types.boolean, F1], Packing)
 
 
-@njit(types.boolean(ROOM, LIMITS, WANTS, PACKING, types.int64, FLOATS, INTS), cache=True)
+@njit(types.boolean(ROOM, LIMITS, WANTS, PACKING, types.int64, F1, I1), cache=True)
 def place_task(
     room: Room, limits: Limits, wants: Wants, packing: Packing, task: int, near: Floats, together: Ints
 ) -> bool:
@@ -231,7 +226,7 @@ def place_task(
     return True
 
 
-@njit(types.void(ROOM, WANTS, INTS), cache=True)
+@njit(types.void(ROOM, WANTS, I1), cache=True)
 def place_alone(room: Room, wants: Wants, tasks: Ints) -> None:
     """Spread a job over an idle cluster whose limits it passes, or into which no rule fits it; memory alone binds.
 
@@ -252,7 +247,7 @@ def place_alone(room: Room, wants: Wants, tasks: Ints) -> None:
         put(room, wants, task, best)
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, FLOATS, INTS), cache=True)
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, I1, F1, I1), cache=True)
 def place_whole(
     room: Room, limits: Limits, wants: Wants, packing: Packing, tasks: Ints, near: Floats, together: Ints
 ) -> None:
@@ -269,7 +264,7 @@ def place_whole(
         place_alone(room, wants, tasks)
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, BOOLS), cache=True)
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, I1, B1), cache=True)
 def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints, moving: Bools) -> None:
     """Go through jobs in an order: place those of their tasks that wait, all or none, and move those that are to move.
 
@@ -334,4 +329,6 @@ def placement(view: TaskView, room: Room) -> Decision:
     empty = [(room.place[begin:end] == QUEUED).all() for begin, end in zip(begins, ends, strict=True)]
     stop = back[np.array(empty, dtype=np.bool_)]
     tasks = changed[~np.isin(view.jobs.job_of[changed], stop)]
-    return decision(stop=stop, tasks=tasks, gpus=room.place[tasks])
+    # Plain ints: keys are compared with `seq`, and logs show them.
+    put = dict(zip(tasks.tolist(), room.place[tasks].tolist(), strict=True))
+    return Decision(dict.fromkeys(stop.tolist()), tasks=put)

@@ -1,6 +1,5 @@
 """Policies of jobs of tasks: settings and specs. Compiled code is imported when a policy is made."""
 
-from dataclasses import fields
 from typing import Any, Literal
 
 from jobcast.domain.errors import ConfigError
@@ -11,13 +10,13 @@ from jobcast.schedulers.settings import (
     Belief,
     BelowOne,
     Flag,
-    From0To1,
     Positive,
     Seconds,
     Settings,
     Share,
     setting,
 )
+from jobcast.schedulers.tasks.weights import Weights
 
 # Predictors that are policies.
 MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
@@ -73,19 +72,9 @@ class DeviceSettings(Settings):
     filled: Share = setting(1.0, "share up to which servers and GPUs are filled")
 
 
-class HeuristicSettings(Settings):
+class HeuristicSettings(Weights):
     """Of MLF-H. MLFS, sections 3.3 and 4.1."""
 
-    alpha: From0To1 = setting(0.3, "weight of what is worth to accuracy, against time")
-    gamma: From0To1 = setting(0.8, "weight of dependent tasks")
-    gamma_d: AtLeastZero = setting(0.3, "weight of the deadline")
-    gamma_r: AtLeastZero = setting(0.3, "weight of the remaining time")
-    gamma_w: AtLeastZero = setting(0.35, "weight of the waiting time")
-    unit_s: Seconds | None = setting(None, "seconds in which equation 4 counts; means over the queue")
-    sums: Flag = setting(False, "dependent tasks add up, as printed, in place of a weighted mean")
-    urgency: Flag = setting(True, "urgency counts")
-    deadline: Flag = setting(True, "deadlines count")
-    late: Flag = setting(False, "the term of the deadline stays when it has passed")
     h_r: Share = setting(0.9, "share of a resource beyond which a server is overloaded")
     move_at: Share | None = setting(None, "share beyond which tasks migrate; h_r")
     p_s: Share = setting(0.1, "share of the tasks of overloaded GPUs that may leave")
@@ -120,10 +109,9 @@ class ControlSettings(HeuristicSettings):
 def _heuristic(own: HeuristicSettings) -> Any:
     """Settings of MLF-H, `MlfHSettings`."""
     from jobcast.schedulers.tasks.mlf_h import MlfHSettings
-    from jobcast.schedulers.tasks.priorities import Weights
 
     return MlfHSettings(
-        weights=Weights(**{one.name: getattr(own, one.name) for one in fields(Weights)}),
+        weights=Weights(**{name: getattr(own, name) for name in Weights.model_fields}),
         overload=own.h_r,
         move_at=own.h_r if own.move_at is None else own.move_at,
         share=own.p_s,

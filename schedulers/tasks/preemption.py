@@ -10,21 +10,11 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, QUEUED, TaskView
-from jobcast.schedulers.tasks.host_selection import (
-    DECISION_S,
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    LIMITS,
-    ROOM,
-    Limits,
-    Room,
-    njit,
-    types,
-)
+from jobcast.schedulers.tasks.host_selection import DECISION_S, LIMITS, ROOM, Limits, Room
 from jobcast.schedulers.tasks.packing import (
     PACKING,
     WANTS,
@@ -73,8 +63,7 @@ def attained_gpu_s(view: TaskView) -> Floats:
 
 def job_use(view: TaskView) -> Floats:
     """(n_jobs, 4) what the tasks of jobs use at rest."""
-    sums: Floats = np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
-    return sums
+    return np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
 
 
 def measured_iteration_s(view: TaskView) -> Floats:
@@ -84,11 +73,10 @@ def measured_iteration_s(view: TaskView) -> Floats:
 
 
 def _placed(view: TaskView) -> Bools:
-    placed: Bools = np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
-    return placed
+    return np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
 
 
-@njit(types.boolean(ROOM, WANTS, INTS, types.int64), cache=True)
+@njit(types.boolean(ROOM, WANTS, I1, types.int64), cache=True)
 def at_home(room: Room, wants: Wants, home: Ints, job: int) -> bool:
     """Whether a job runs where it ran when the decision began."""
     for task in range(wants.task_of[job], wants.task_of[job + 1]):
@@ -97,14 +85,14 @@ def at_home(room: Room, wants: Wants, home: Ints, job: int) -> bool:
     return True
 
 
-@njit(types.void(ROOM, WANTS, INTS, types.int64), cache=True)
+@njit(types.void(ROOM, WANTS, I1, types.int64), cache=True)
 def go_home(room: Room, wants: Wants, home: Ints, job: int) -> None:
     """Put a job's tasks where they were when the decision began."""
     for task in range(wants.task_of[job], wants.task_of[job + 1]):
         put(room, wants, task, home[task])
 
 
-@njit(types.boolean(ROOM, LIMITS, FLOATS_2D, FLOATS), cache=True)
+@njit(types.boolean(ROOM, LIMITS, F2, F1), cache=True)
 def no_worse(room: Room, limits: Limits, load: Floats, gpu_load: Floats) -> bool:
     """Whether every server and GPU keeps its limit, or at least what it had before: `load`, `gpu_load`."""
     for server in range(len(room.least)):
@@ -121,7 +109,7 @@ def free_gpus(room: Room, limits: Limits) -> float:
     return float(np.maximum(0.0, max(1.0, limits.gpu) - room.gpu_load).sum())
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, types.int64, FLOATS, INTS), cache=True)
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, I1, I1, I1, types.int64, F1, I1), cache=True)
 def swap(
     room: Room,
     limits: Limits,
@@ -159,7 +147,7 @@ def swap(
             release(room, wants, np.array([victim]))
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, FLOATS, FLOATS), cache=True)
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, I1, I1, I1, F1, F1), cache=True)
 def pack_over(
     room: Room,
     limits: Limits,

@@ -16,65 +16,21 @@ What the paper leaves open is read as follows.
   parameters, not the dependency graph, and it has the highest priority of its job.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.compiled import F1, I1, njit, types
 from jobcast.domain.tasks import TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, plain, types
-
-# Weights. MLFS, section 4.1.
-ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Weights of equations 2 to 6.
-
-    Attributes
-    ----------
-    alpha : of what is worth to accuracy, against time
-    gamma : of dependent tasks
-    gamma_d, gamma_r, gamma_w : of deadline, remaining time and waiting time
-    unit_s : seconds in which equation 4 counts; None: means over the queue
-    sums : whether dependent tasks add up, as printed, in place of a weighted mean
-    urgency, deadline : whether L_J and deadlines count. MLFS, Figure 6
-    late : whether the term of the deadline stays when it has passed
-    """
-
-    alpha: float = ALPHA
-    gamma: float = GAMMA
-    gamma_d: float = GAMMA_D
-    gamma_r: float = GAMMA_R
-    gamma_w: float = GAMMA_W
-    unit_s: float | None = None
-    sums: bool = False
-    urgency: bool = True
-    deadline: bool = True
-    late: bool = False
-
+from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
+from jobcast.schedulers.tasks.packing import WANTS, Wants, wants_of
+from jobcast.schedulers.tasks.weights import Weights
 
 # Remaining time alone: the shortest first.
 SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
 
 
-class Graph(NamedTuple):
-    """Tasks and edges of jobs, as compiled code reads them; names as of `TaskJobs`."""
-
-    task_of: Ints
-    edge_of: Ints
-    edge_from: Ints
-    edge_to: Ints
-    is_server: Bools
-
-
-GRAPH = types.NamedTuple([INTS, INTS, INTS, INTS, BOOLS], Graph)
-
-
-@njit(types.void(GRAPH, types.int64, types.float64, FLOATS), cache=True)
-def add_children(graph: Graph, job: int, gamma: float, value: Floats) -> None:
+@njit(types.void(WANTS, types.int64, types.float64, F1), cache=True)
+def add_children(graph: Wants, job: int, gamma: float, value: Floats) -> None:
     """To each task's value (n_tasks,) add gamma times those of its children, which had theirs added before.
 
     Equations 3 and 5. Tasks are numbered in topological order, so that they are taken from the last to the first.
@@ -89,8 +45,8 @@ def add_children(graph: Graph, job: int, gamma: float, value: Floats) -> None:
             value[task] += gamma * value[child]
 
 
-@njit(types.void(GRAPH, types.int64, FLOATS, FLOATS), cache=True)
-def find_tails(graph: Graph, job: int, compute_s: Floats, tail_s: Floats) -> None:
+@njit(types.void(WANTS, types.int64, F1, F1), cache=True)
+def find_tails(graph: Wants, job: int, compute_s: Floats, tail_s: Floats) -> None:
     """Fill tail_s (n_tasks,): seconds that an iteration goes on, at the least, after each task of a job has run."""
     begin, end = graph.edge_of[job], graph.edge_of[job + 1]
     for task in range(graph.task_of[job], graph.task_of[job + 1]):
@@ -103,14 +59,14 @@ def find_tails(graph: Graph, job: int, compute_s: Floats, tail_s: Floats) -> Non
             tail_s[task] = max(tail_s[task], compute_s[child] + tail_s[child])
 
 
-@njit(types.void(GRAPH, INTS, FLOATS, FLOATS), cache=True)
-def _all_tails(graph: Graph, jobs: Ints, compute_s: Floats, tail_s: Floats) -> None:
+@njit(types.void(WANTS, I1, F1, F1), cache=True)
+def _all_tails(graph: Wants, jobs: Ints, compute_s: Floats, tail_s: Floats) -> None:
     for job in jobs:
         find_tails(graph, job, compute_s, tail_s)
 
 
-@njit(types.void(GRAPH, INTS, types.float64, types.boolean, FLOATS, FLOATS), cache=True)
-def _combine(graph: Graph, jobs: Ints, gamma: float, sums: bool, value: Floats, priority: Floats) -> None:
+@njit(types.void(WANTS, I1, types.float64, types.boolean, F1, F1), cache=True)
+def _combine(graph: Wants, jobs: Ints, gamma: float, sums: bool, value: Floats, priority: Floats) -> None:
     """Equations 3 and 5, from the values of tasks by themselves; parameter servers come first in their jobs."""
     parts = np.ones(len(value))
     for job in jobs:
@@ -129,19 +85,11 @@ def _combine(graph: Graph, jobs: Ints, gamma: float, sums: bool, value: Floats, 
                 priority[task] = highest
 
 
-def graph_of(view: TaskView) -> Graph:
-    """Tasks and edges of a view's jobs."""
-    jobs = view.jobs
-    columns = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to, jobs.is_server)
-    return Graph(*(plain(column) for column in columns))
-
-
 def task_deadlines(view: TaskView) -> Floats:
     """(n_tasks,) by when the last run of each task must end, of active jobs; infinite where there is no deadline."""
     tail_s = np.zeros(len(view.jobs.job_of))
-    _all_tails(graph_of(view), view.active, plain(view.jobs.compute_s), tail_s)
-    deadlines: Floats = view.jobs.deadline_s[view.jobs.job_of] - tail_s
-    return deadlines
+    _all_tails(wants_of(view), view.active, plain(view.jobs.compute_s), tail_s)
+    return view.jobs.deadline_s[view.jobs.job_of] - tail_s
 
 
 def learning_worth(view: TaskView, weights: Weights) -> Floats:
@@ -151,8 +99,7 @@ def learning_worth(view: TaskView, weights: Weights) -> Floats:
     epoch = 1.0 + np.floor(view.done / jobs.epoch_iterations + 1e-9)
     share = np.where(epoch > 1.0, 0.0, 1.0)
     np.divide(view.last_gain, view.all_gain, out=share, where=view.all_gain > 0.0)
-    worth: Floats = level / epoch * share
-    return worth
+    return level / epoch * share
 
 
 def task_priorities(view: TaskView, weights: Weights) -> Floats:
@@ -168,7 +115,7 @@ def task_priorities(view: TaskView, weights: Weights) -> Floats:
     # Equations 3 and 5 are linear: what they add up may be weighed by equation 6 before.
     value = weights.alpha * learned + (1.0 - weights.alpha) * (_hurry(view, weights) + by_job[jobs.job_of])
     priority = np.zeros(len(value))
-    _combine(graph_of(view), view.active, weights.gamma, weights.sums, value, priority)
+    _combine(wants_of(view), view.active, weights.gamma, weights.sums, value, priority)
     return priority
 
 
@@ -188,8 +135,7 @@ def _unit(values: Floats, unit: float | None = None) -> float:
 def job_order(view: TaskView, priority: Floats) -> Ints:
     """Active jobs as their first tasks come in a queue by priority (n_tasks,); of equals the earlier one first."""
     highest = np.maximum.reduceat(priority, view.jobs.task_of[:-1])[view.active]
-    order: Ints = view.active[np.argsort(-highest, kind="stable")]
-    return order
+    return view.active[np.argsort(-highest, kind="stable")]
 
 
 def _hurry(view: TaskView, weights: Weights) -> Floats:

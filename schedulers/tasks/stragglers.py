@@ -12,11 +12,11 @@ decided as if there were no copies, so that no job waits for them.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import njit
 from jobcast.domain.iteration_kernels import Places, iteration
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, QUEUED, TaskJobs, TaskRule, TaskView, by_sender
@@ -136,7 +136,7 @@ def _expected_s(
     return healthy_s, total_s, worst
 
 
-expected_s: Any = numba.njit(cache=True)(_expected_s)
+expected_s: Any = njit(cache=True)(_expected_s)
 
 
 def _losses(
@@ -155,7 +155,7 @@ def _losses(
             lost_s[number] = (total_s - healthy_s) * left[number]
 
 
-losses: Any = numba.njit(cache=True)(_losses)
+losses: Any = njit(cache=True)(_losses)
 
 
 def without_copies(view: TaskView) -> TaskView:
@@ -282,12 +282,10 @@ class Plan:
 
     def decision(self) -> Decision:
         """The other policy's decision with copies and moves."""
-        moved, copied = (np.flatnonzero(now != was).tolist() for now, was in self._changes())
+        changes = ((self._room.place, self._home), (self._copies, self._were))
+        moved, copied = (np.flatnonzero(now != was).tolist() for now, was in changes)
         tasks = {**self._decided.tasks, **{task: int(self._room.place[task]) for task in moved}}
         return self._decided._replace(tasks=tasks, copies={task: int(self._copies[task]) for task in copied})
-
-    def _changes(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-        return (self._room.place, self._home), (self._copies, self._were)
 
 
 class AgainstStragglers(TaskRule):

@@ -11,8 +11,9 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import F1, F2, I1, njit, types
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, JOBS, RULE_TYPE, njit, speedup_at, types
+from jobcast.domain.elastic_kernels import JOBS, RULE_TYPE, speedup_at
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, SQUARES, STATE_INTS, State, World
 
 NOW, LEASE_AT, SEEN = CLOCK
@@ -20,12 +21,12 @@ ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
 DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED, FULL = range(6)
 """How a run may end: well, by what the rule did wrong, or, to be gone on with, for lack of room for changes."""
 NOBODY = -1
-_KINDS = dict.fromkeys(STATE_INTS, INTS) | dict.fromkeys(SQUARES, FLOATS_2D)
-STATE = types.NamedTuple([_KINDS.get(name, FLOATS) for name in State._fields], State)
-WORLD = types.NamedTuple([FLOATS, types.float64, JOBS, FLOATS, FLOATS, types.float64, INTS, FLOATS, FLOATS], World)
+_KINDS = dict.fromkeys(STATE_INTS, I1) | dict.fromkeys(SQUARES, F2)
+STATE = types.NamedTuple([_KINDS.get(name, F1) for name in State._fields], State)
+WORLD = types.NamedTuple([F1, types.float64, JOBS, F1, F1, types.float64, I1, F1, F1], World)
 
 
-@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS_2D), cache=True)
+@njit(types.void(types.int64, F2, I1, F2), cache=True)
 def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
     for kind in range(gpus.shape[1]):
         # What it holds on nodes of the type, less what it is to hold.
@@ -47,7 +48,7 @@ def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
             excess -= part
 
 
-@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)
+@njit(types.void(types.int64, F2, I1, F1, F2), cache=True)
 def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats) -> None:
     for kind in range(gpus.shape[1]):
         wanted = gpus[job, kind]
@@ -74,7 +75,7 @@ def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats
             wanted -= part
 
 
-@njit(types.int64(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)
+@njit(types.int64(types.int64, F2, I1, F1, F2), cache=True)
 def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node: Floats) -> int:
     used, needed = 0, 0.0
     for kind in range(gpus.shape[1]):
@@ -90,7 +91,7 @@ def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node:
     return int(used > needed)
 
 
-@njit(types.void(INTS, types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D, INTS), cache=True)
+@njit(types.void(I1, types.int64, F2, I1, F1, F2, I1), cache=True)
 def place(
     active: Ints, count: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node: Floats, locality: Ints
 ) -> None:
@@ -131,7 +132,7 @@ def _mean_seen(state: State, job: int) -> float:
     return float((state.seen_first[job] + since) / (1.0 + events))
 
 
-@njit(types.int64(FLOATS, types.float64, STATE, FLOATS_2D), cache=True)
+@njit(types.int64(F1, types.float64, STATE, F2), cache=True)
 def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -> int:
     """Check what the rule gave to whom, count what it took away, and let changes cost what they cost; a status.
 
@@ -226,14 +227,14 @@ def _share(rule: Any, world: World, state: State) -> int:
     return DONE
 
 
-@njit(types.float64(JOBS, FLOATS, STATE, types.int64), cache=True)
+@njit(types.float64(JOBS, F1, STATE, types.int64), cache=True)
 def _milestone_s(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> float:
     """Instant at which a job that holds GPUs reaches the end of its stage as it runs now."""
     left = jobs.stage_end[state.stage[job]] * size_s[job] - state.done_s[job]
     return float(max(state.clock[NOW], state.stalled_until_s[job]) + left / state.rate[job])
 
 
-@njit(types.boolean(JOBS, FLOATS, STATE, types.float64), cache=True)
+@njit(types.boolean(JOBS, F1, STATE, types.float64), cache=True)
 def _another_reached(jobs: ElasticJobs, size_s: Floats, state: State, stop_s: float) -> bool:
     """Whether another job is at its milestone: asked before, the rule might take its GPUs away."""
     limit_s = min(state.clock[NOW] + tolerance.EVENT_S, stop_s)
@@ -280,7 +281,7 @@ def _submit(jobs: ElasticJobs, state: State) -> None:
     state.events_before[job] = state.count[EVENTS]
 
 
-@njit(types.void(JOBS, FLOATS, STATE, types.int64), cache=True)
+@njit(types.void(JOBS, F1, STATE, types.int64), cache=True)
 def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     """A job reached the end of its stage: it goes on to the next, or finishes and gives back what it holds."""
     # Set, not added up: a milestone is reached exactly, whatever rounding did on the way.
@@ -398,7 +399,7 @@ def copy_active(state: State, into: State) -> None:
         into.locality[job] = state.locality[job]
 
 
-@njit(types.int64(RULE_TYPE, WORLD, STATE, STATE, types.boolean, types.int64, FLOATS), cache=True)
+@njit(types.int64(RULE_TYPE, WORLD, STATE, STATE, types.boolean, types.int64, F1), cache=True)
 def forecast_arrivals(
     rule: Any, world: World, state: State, virtual: State, pending_lease: bool, until: int, predicted_end_s: Floats
 ) -> int:

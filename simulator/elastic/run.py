@@ -10,8 +10,9 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, ElasticView
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.jobs import Pool
+from jobcast.domain.law import SPEEDUP
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, World, empty_state, with_room
-from jobcast.simulator.log import SPEEDUP, RunLog, Spans, flat_spans
+from jobcast.simulator.log import RunLog, Spans, flat_spans
 
 PROGRESS_EVERY = 200
 """Submissions between two calls of `progress`."""

@@ -91,8 +91,7 @@ class Epochs(Regimed):
 
     def epoch_s(self, run: "Simulation", job: Job, gpus: float) -> Floats:
         """(n_kinds,) true seconds an epoch on so many GPUs."""
-        times_s: Floats = self.flat_s[run.stream.row(job), :, max(1, min(int(gpus), self.flat_s.shape[2])) - 1]
-        return times_s
+        return self.flat_s[run.stream.row(job), :, max(1, min(int(gpus), self.flat_s.shape[2])) - 1]
 
     def arrive(self, run: "Simulation", job: Job) -> None:
         """Its epochs are before it."""
@@ -261,8 +260,7 @@ def _flat(epoch_s: Floats) -> Floats:
     """
     most = epoch_s.shape[2]
     widest = most - 1 - np.isfinite(epoch_s)[:, :, ::-1].argmax(axis=2)[:, :, None]
-    flat: Floats = np.take_along_axis(epoch_s, np.minimum(np.arange(most), widest), axis=2)
-    return flat
+    return np.take_along_axis(epoch_s, np.minimum(np.arange(most), widest), axis=2)
 
 
 def elastic_jobs(jobs: Sequence[Job], times: EpochTimes, reference: NDArray[np.bool_]) -> ElasticJobs:

@@ -4,7 +4,6 @@ Progress is anchored: work at the last change + rate x time since, never a sum o
 is counted beside it. PCS, section 5.1.
 """
 
-from array import array
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import inf
@@ -52,24 +51,11 @@ class Separable:
     def bind(self, run: "Simulation") -> None:
         """Make room for a run's jobs."""
         count = len(run.workload.jobs)
-        for name in COLUMNS:
-            setattr(self, name, column(count))
-        for name in COUNTS:
-            setattr(self, name, [0] * count)
+        self.work, self.rate, self.goal, self.since_s, self.lost_s = (column(count) for _ in range(5))
+        self.begun, self.starts, self.stops, self.moves = ([0] * count for _ in COUNTS)
         self.at_s = column(count, inf)
         self.heap: list[Milestone] = []
         self.begins = 0
-
-    work: list[float]
-    rate: list[float]
-    goal: list[float]
-    since_s: list[float]
-    lost_s: list[float]
-    at_s: list[float]
-    begun: list[int]
-    starts: list[int]
-    stops: list[int]
-    moves: list[int]
 
     def next_s(self) -> float:
         """Instant of the next milestone that still holds; those of past starts are thrown away."""
@@ -214,15 +200,7 @@ class Contention:
 
     def __init__(self, count: int) -> None:
         self.events = self.active = 0  # events so far, and the sum over them of the jobs active before each
-        for name in CONTENTION:
-            setattr(self, name, column(count))
-
-    met: "array[float]"
-    first: "array[float]"
-    before: "array[float]"
-    since: "array[float]"
-    held: "array[float]"
-    held_from_s: "array[float]"
+        self.met, self.first, self.before, self.since, self.held, self.held_from_s = (column(count) for _ in CONTENTION)
 
     def count(self, run: "Simulation") -> None:
         """An event: those who were active before it count."""

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.compiled import B1, F1, F2, I1, njit, types
 from jobcast.domain.iteration_kernels import Places, iteration
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, TaskCluster, TaskJobs
 from jobcast.simulator.laws.task_state import (
@@ -31,15 +31,10 @@ from jobcast.simulator.laws.task_state import (
     TaskWorld,
 )
 
-types: Any = numba.types
-inner: Any = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner: Any = partial(njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """For what only compiled code calls: without the ways in from Python, which take longer to compile than it does."""
-outer: Any = partial(numba.njit, cache=True, no_cfunc_wrapper=True)
+outer: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
 
-FLOATS = types.Array(types.float64, 1, "C")
-FLOATS_2D = types.Array(types.float64, 2, "C")
-INTS = types.Array(types.int64, 1, "C")
-FLAGS = types.Array(types.boolean, 1, "C")
 
 KINDS = (GPU, CPU, MEMORY, BANDWIDTH)
 FLAGS_OF = ("is_server", "is_active")
@@ -50,9 +45,9 @@ SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s", *STRAGGLERS), t
 
 def _type_of(kind: Any, ints: Collection[str], **known: Any) -> Any:
     """The compiled type of a tuple of columns, told by their names; one row of floats where nothing is said."""
-    result = dict.fromkeys(ints, INTS) | dict.fromkeys(FLAGS_OF, FLAGS) | dict.fromkeys(SQUARES, FLOATS_2D)
+    result = dict.fromkeys(ints, I1) | dict.fromkeys(FLAGS_OF, B1) | dict.fromkeys(SQUARES, F2)
     result |= SCALARS | known
-    return types.NamedTuple([result.get(name, FLOATS) for name in kind._fields], kind)
+    return types.NamedTuple([result.get(name, F1) for name in kind._fields], kind)
 
 
 JOBS = _type_of(TaskJobs, INT_COLUMNS)
@@ -289,7 +284,7 @@ def _unfit(world: TaskWorld, state: TaskState, task: int, gpu: int) -> int:
     return UNCHANGED
 
 
-@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
+@inner(types.int64(WORLD, STATE, types.float64, I1, I1))
 def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: Ints) -> int:
     """Put tasks where they belong."""
     jobs, status = world.jobs, UNCHANGED
@@ -305,7 +300,7 @@ def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: 
     return status
 
 
-@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
+@inner(types.int64(WORLD, STATE, types.float64, I1, I1))
 def _duplicate(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: Ints) -> int:
     """Put copies of tasks where they belong; one that joins a job that ran costs it what a move of the task does."""
     jobs, status = world.jobs, UNCHANGED
@@ -325,7 +320,7 @@ def _duplicate(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gp
     return status
 
 
-@inner(types.void(WORLD, STATE, types.float64, INTS, INTS))
+@inner(types.void(WORLD, STATE, types.float64, I1, I1))
 def _settle(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tasks: Ints) -> None:
     """Starts, stand-stills and stops of the jobs that a decision touched; marks are wiped."""
     jobs = world.jobs
@@ -349,7 +344,7 @@ def _settle(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tas
         state.mark[job] = UNTOUCHED
 
 
-@outer(FLOATS(WORLD, STATE))
+@outer(F1(WORLD, STATE))
 def used_memory(world: TaskWorld, state: TaskState) -> Floats:
     """(n_servers,) GB that the tasks on each need."""
     demand, task_of, server_of = world.jobs.demand, world.jobs.task_of, world.cluster.server_of
@@ -366,7 +361,7 @@ def used_memory(world: TaskWorld, state: TaskState) -> Floats:
     return used
 
 
-@inner(types.int64(WORLD, STATE, INTS, INTS))
+@inner(types.int64(WORLD, STATE, I1, I1))
 def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints, gpu_of: Ints) -> int:
     """Whether all servers have the memory that their tasks need; else the last task put on one that has not.
 
@@ -384,7 +379,7 @@ def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints, gpu_of: Ints)
     return CHANGED
 
 
-@inner(types.int64(WORLD, STATE, INTS, FLOATS))
+@inner(types.int64(WORLD, STATE, I1, F1))
 def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Floats) -> int:
     """Set after how many iterations jobs will stop; a status."""
     status = UNCHANGED
@@ -402,7 +397,7 @@ def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Float
     return status
 
 
-@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS, INTS, INTS, INTS))
+@inner(types.int64(WORLD, STATE, types.float64, I1, I1, I1, I1, I1))
 def _move(
     world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tasks: Ints, gpus: Ints, copied: Ints, to: Ints
 ) -> int:
@@ -438,7 +433,7 @@ def _expect(world: TaskWorld, state: TaskState, now_s: float) -> float:
     return soonest
 
 
-@outer(types.float64(WORLD, STATE, types.float64, types.int64, types.boolean, *[INTS] * 6, FLOATS))
+@outer(types.float64(WORLD, STATE, types.float64, types.int64, types.boolean, *[I1] * 6, F1))
 def carry_out(
     world: TaskWorld,
     state: TaskState,

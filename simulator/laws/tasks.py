@@ -549,8 +549,7 @@ class Tasks:
         epoch = np.where(
             done >= world.iterations * (1.0 - tolerance.EPOCHS), world.epochs, np.minimum(epoch, world.epochs)
         )
-        found: Floats = world.metric[np.arange(len(done)), epoch]
-        return found
+        return world.metric[np.arange(len(done)), epoch]
 
 
 def _best_of(metric: Floats) -> Floats:

@@ -46,7 +46,7 @@ NAN = float("nan")
 @given(in_minutes())
 def test_the_virtual_clock_is_fcfs_where_nobody_is_slowed(workload):
     source = Conservative(workload, HORIZONS_MIN)
-    policy = SiaPlan(source, 0.0)
+    policy = SiaPlan(source, budget_min=0.0)
     found, alone = replay(workload, policy, source), replay(workload, Fcfs())
     if (found.end_s <= alone.end_s + 1e-3).all():
         assert policy._facts[: len(workload.jobs), BEGIN] == pytest.approx(alone.start_s, abs=1e-3)
@@ -57,7 +57,7 @@ def lent(budget_min=2.0, switches=ALL_SHARE, run_s=60.0):
     jobs = [Job(at, name, "p", float(at), 1) for at, name in enumerate("abc")]
     workload = Workload(jobs, [Outcome(run_s)] * 3, [Pool("p", 1), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
-    return replay(workload, SiaPlan(oracle, budget_min, switches=switches), oracle).start_s.tolist()
+    return replay(workload, SiaPlan(oracle, budget_min=budget_min, switches=switches), oracle).start_s.tolist()
 
 
 def test_what_nobody_comes_for_is_lent_at_once():
@@ -75,7 +75,7 @@ def test_a_job_of_mean_width_costs_no_more_than_the_time_until_others_give_gpus_
     workload = Workload(jobs, [Outcome(600.0)] * 2, [Pool("p", 2), Pool("q", 2)])
     source = Conservative(workload, HORIZONS_MIN)
     for budget_min, start_s in ((60.0, 1.0), (15.0, 600.0)):
-        assert replay(workload, SiaPlan(source, budget_min), source).start_s.tolist() == [0.0, start_s]
+        assert replay(workload, SiaPlan(source, budget_min=budget_min), source).start_s.tolist() == [0.0, start_s]
 
 
 def test_who_is_virtually_started_goes_first_though_another_was_early():
@@ -84,7 +84,7 @@ def test_who_is_virtually_started_goes_first_though_another_was_early():
     runs = [Outcome(60.0), Outcome(600.0), Outcome(600.0), Outcome(1.0)]
     workload = Workload(jobs, runs, [Pool("p", 1), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
-    starts = replay(workload, SiaPlan(oracle, inf), oracle).start_s.tolist()
+    starts = replay(workload, SiaPlan(oracle, budget_min=1e9), oracle).start_s.tolist()
     assert starts[1:3] == [1.0, 60.0]
     assert starts[3] > 60.0
 
@@ -93,7 +93,8 @@ def test_a_tick_asks_again_while_jobs_wait():
     jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("ab")]
     workload = Workload(jobs, [Outcome(600.0)] * 2, [Pool("p", 1), Pool("q", 1)])
     source = Conservative(workload, HORIZONS_MIN)
-    plain, ticked = (replay(workload, SiaPlan(source, 0.0, tick_s=tick_s), source) for tick_s in (None, 120.0))
+    asked = (SiaPlan(source, budget_min=0.0, tick_s=tick_s) for tick_s in (None, 120.0))
+    plain, ticked = (replay(workload, policy, source) for policy in asked)
     assert plain.start_s.tolist() == ticked.start_s.tolist() == [0.0, 600.0]
     assert ticked.events == plain.events + 5  # at 2, 4, 6, 8 and 10 minutes
 
@@ -107,7 +108,7 @@ def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monk
     jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in rows]
     workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 4), Pool("q", 1)])
     source = Conservative(workload, HORIZONS_MIN)
-    policy = SiaPlan(source, 0.0)
+    policy = SiaPlan(source, budget_min=0.0)
     Simulation(workload, policy, source).run(121.0)
     assert made == [1.0, 61.0, 121.0]
     assert policy._width == pytest.approx(2.0 + 0.01 * 0.99**3)
@@ -145,7 +146,7 @@ def test_who_is_early_is_on_its_pools_quota_as_long_as_that_lasts(monkeypatch):
     jobs = [Job(at, str(at), "p", float(at), gpus) for at, gpus in enumerate((2, 3, 1, 1))]
     workload = Workload(jobs, [Outcome(100.0)] * 4, [Pool("p", 3), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
-    Simulation(workload, SiaPlan(oracle, inf), oracle).run(5.0)
+    Simulation(workload, SiaPlan(oracle, budget_min=1e9), oracle).run(5.0)
     assert {seq: grant.dedicated for seq, grant in given.items()} == {0: True, 2: True, 3: False}
 
 

@@ -48,16 +48,16 @@ def test_a_bin_that_just_as_many_jobs_outlive_is_the_median(chances, median):
 def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload, ticks):
     oracle = Oracle(workload, HORIZONS_MIN)
     tick_s = 77.0 if ticks else None
-    found = replay(workload, SiaRisk(oracle, 0.0, tick_s=tick_s), oracle)
+    found = replay(workload, SiaRisk(oracle, budget_min=0.0, tick_s=tick_s), oracle)
     assert (found.end_s <= replay(workload, Fcfs()).end_s).all()
-    assert found.start_s.tolist() == starts(workload, Sia(oracle, tick_s), oracle)
+    assert found.start_s.tolist() == starts(workload, Sia(oracle, tick_s=tick_s), oracle)
 
 
 @settings(max_examples=30)
 @given(in_minutes(), st.sampled_from([0.0, 5.0]))
 def test_conservative_forecasts_give_fcfs(workload, budget_min):
     source = Conservative(workload, HORIZONS_MIN)
-    assert starts(workload, SiaRisk(source, budget_min), source) == starts(workload, Fcfs())
+    assert starts(workload, SiaRisk(source, budget_min=budget_min), source) == starts(workload, Fcfs())
 
 
 @settings(max_examples=30)
@@ -65,7 +65,7 @@ def test_conservative_forecasts_give_fcfs(workload, budget_min):
 def test_switched_off_pools_lend_nothing(workload):
     oracle = Oracle(workload, HORIZONS_MIN)
     off = Switches(tuple(Switch(pool.name, k, -inf, False) for pool in workload.pools for k in HORIZONS_MIN))
-    assert starts(workload, SiaRisk(oracle, 0.0, switches=off), oracle) == starts(workload, Fcfs())
+    assert starts(workload, SiaRisk(oracle, budget_min=0.0, switches=off), oracle) == starts(workload, Fcfs())
 
 
 class Told:
@@ -107,7 +107,7 @@ def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, 
     expected = first_bin_minutes(probability)
     for budget_min, start in ((0.97 * expected, 1000), (1.03 * expected, 0)):
         source = Told(SURE, 2.0, {5: probability, 60: 1.0, 720: 1.0})
-        log_ = replay(made, SiaRisk(source, budget_min, relief_min=inf), source)
+        log_ = replay(made, SiaRisk(source, budget_min=budget_min, relief_min=1e9), source)
         assert log_.start_s[1] / MINUTE_S == start
 
 
@@ -123,7 +123,7 @@ def test_it_begins_amid_a_run_with_who_holds_what():
 def test_what_leaves_the_gpus_alone_costs_nothing(workload):
     made = workload(LENT, {"p": 1, "q": 3})
     source = Told(SURE, 2.0, {5: 0.9, 60: 1.0, 720: 1.0})
-    assert replay(made, SiaRisk(source, 0.0), source).start_s[1] == 0
+    assert replay(made, SiaRisk(source, budget_min=0.0), source).start_s[1] == 0
 
 
 def test_an_unlikely_long_run_counts_by_its_probability(workload):
@@ -132,7 +132,7 @@ def test_an_unlikely_long_run_counts_by_its_probability(workload):
     for probability in (0.01, 0.2):
         source = Told({**SURE, "b": (1.0 - probability, 0.0, 0.0, probability)}, 2.0, {5: 0.0, 60: 0.0, 720: 0.0})
         for budget_min, start in ((0.99 * probability * last[-1], 1000), (1.01 * probability * last[-1], 0)):
-            found = replay(made, SiaRisk(source, budget_min, relief_min=30.0), source)
+            found = replay(made, SiaRisk(source, budget_min=budget_min, relief_min=30.0), source)
             assert found.start_s[1] / MINUTE_S == start
 
 

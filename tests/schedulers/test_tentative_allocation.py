@@ -5,7 +5,7 @@ import pytest
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Decision, Grant
-from jobcast.schedulers.tentative_allocation import Loads, ReadAggregates, TentativeAllocation
+from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 from jobcast.simulator.cluster import ClusterState
 
 A, B, C = Job(0, "a", "p", 0.0, 2), Job(1, "b", "p", 0.0, 1), Job(2, "c", "q", 0.0, 4)
@@ -120,8 +120,8 @@ def test_the_narrowest_width_is_a_bound():
     assert draft.narrowest(9) <= 2
 
 
-def test_a_view_that_sums_nothing_up_is_read():
-    read = ReadAggregates(view())
+def test_what_a_view_sums_up():
+    read = view().tally
     assert [pool.name for pool in read.waiting] == ["p", "q"]
     assert list(read.ready) == ["p", "q"]  # of which the second just fits
     assert read.pledged == 7
@@ -146,7 +146,7 @@ def test_a_share_of_quotas_is_kept_as_far_as_there_is_room():
     draft, _ = spare([Job(0, "a", "p", 0.0, 3), Job(1, "b", "q", 0.0, 2)], {"p": 4, "q": 8})
     assert draft.pledged() == 3 + 2
     assert draft.pledged(0.5) == 3 + 2 + 1 + 4
-    read = ReadAggregates(draft._view)
+    read = draft._view.tally
     assert (read.pledged, [room for _, room in read.roomy.values()]) == (3 + 2, [1, 6])
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain.compiled import njit
 from jobcast.domain.elastic import ElasticPolicy
-from jobcast.domain.elastic_kernels import RULE, njit
+from jobcast.domain.elastic_kernels import RULE
 from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.kernel import place

@@ -2,8 +2,16 @@
 
 import numpy as np
 
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskRule, decision
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskRule
 from tests.simulator.tasks.task_cases import arrays_of
+
+
+def decision(stop=(), tasks=(), gpus=(), limited=(), limits=()):
+    """A decision from arrays: jobs stop, tasks go to GPUs, jobs are limited to iterations."""
+    stop, tasks, gpus, limited, limits = (np.asarray(one).tolist() for one in (stop, tasks, gpus, limited, limits))
+    put, most = dict(zip(tasks, gpus, strict=True)), dict(zip(limited, limits, strict=True))
+    return Decision(dict.fromkeys(stop), tasks=put, limit=most)
 
 
 class Script(TaskRule):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import TASKS, RunLog, Spans
+from jobcast.domain.law import TASKS
+from jobcast.simulator.log import RunLog, Spans
 from jobcast.simulator.metrics import figures
 
 LOG = RunLog(

@@ -5,8 +5,9 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
+from jobcast.domain.law import SPEEDUP
 from jobcast.pipelines.experiments.search.evaluation import Journal, parse_objectives, values_of
-from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
+from jobcast.simulator.log import RunLog, flat_spans
 
 
 def log_of(end_s, predicted_s):
