@@ -8,14 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("untrained")
 FIGURES = (
-    "makespan_s",
-    "mean_jct_s",
-    "utilization",
-    "energy_kwh",
-    "energy_eur",
-    "tardiness_eur",
-    "total_eur",
-    "late_pct",
+    *("makespan_s", "mean_jct_s", "utilization", "energy_kwh", "energy_eur", "tardiness_eur", "total_eur", "late_pct"),
 )
 COLUMNS = [
     *("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions"),
@@ -31,16 +24,8 @@ def words(campaign):
 
     def of(policy, *more):
         files = ("--trace", campaign / "jobs.parquet", "--cluster", campaign / "cluster.yaml")
-        return (
-            "simulate",
-            *files,
-            "--forecasts",
-            "oracle",
-            "--policy",
-            policy,
-            f"--set=profiles={campaign / 'profiles.csv'}",
-            *more,
-        )
+        profiles = f"--set=profiles={campaign / 'profiles.csv'}"
+        return ("simulate", *files, "--forecasts", "oracle", "--policy", policy, profiles, *more)
 
     return of
 
@@ -142,9 +127,8 @@ def test_from_generate_to_simulate(shell, tmp_path):
     out = ("--out", "a.parquet", "--profiles-out", "p.sqlite", "--cluster-out", "c.yaml")
     shell.works("trace", "generate", "armida", *out)
     files = ("--trace", "a.parquet", "--cluster", "c.yaml", "--set", "profiles=p.sqlite")
-    told = shell.json(
-        "simulate", *files, "--policy", "andreas", "--forecasts", "oracle", "--set", "segments=s.csv", *FEW
-    )
+    asked = ("--policy", "andreas", "--forecasts", "oracle", "--set", "segments=s.csv", *FEW)
+    told = shell.json("simulate", *files, *asked)
     assert (told["jobs"], told["late_pct"], told["tardiness_eur"]) == (8, 0.0, 0.0)
     assert {row["node"] for row in rows_of(tmp_path / "s.csv")} <= {"armida-05", "armida-06", "armida-07"}
 

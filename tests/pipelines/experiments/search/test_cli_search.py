@@ -134,9 +134,9 @@ def test_a_wrong_pick(ask, front, pick):
     ("words", "told"),
     [
         (("--objectives", "speed:mean"), "metric 'speed' is unknown"),
-        (("--algorithm", "annealing"), "--algorithm annealing: is unknown"),
-        (("--space", "free"), "--space free: is unknown"),
-        (("--gaps", "even"), "--gaps even: is unknown"),
+        (("--algorithm", "annealing"), "--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"),
+        (("--space", "free"), "--space free: is unknown; choose from parameters, raw"),
+        (("--gaps", "even"), "--gaps even: is unknown; choose from exponential, resampled"),
         (("--set", "config=c.json"), "--set config: is what a search looks for"),
         (("--set", "speed=3"), "speed"),
     ],
@@ -148,21 +148,17 @@ def test_mistakes_are_told_in_one_line(ask, trace, tmp_path, words, told):
     assert not (tmp_path / "f.parquet").exists()
 
 
-def test_a_front_without_a_configuration_has_nothing_to_choose_or_check(ask, front, trace, tmp_path):
-    write_front(replace(read_front(front), rows=()), empty := tmp_path / "empty.parquet")
-    for words in (("apply", empty, "--pick", 0), ("check", empty, "--trace", trace())):
-        with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
-            ask(*words)
-
-
-def test_files_that_are_no_front(ask, trace, tmp_path):
+def test_files_that_are_no_front(ask, front, trace, tmp_path):
     with pytest.raises(ConfigError, match=r"let the name end in \.parquet"):
         ask("pcs", "--trace", trace(), *WORDS, "--out", tmp_path / "front.csv")
     with pytest.raises(ConfigError, match="no such file; write it with jobcast search pcs"):
         ask("apply", tmp_path / "none.parquet", "--pick", 0)
-    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
-    for words in (("apply", tmp_path / "other.parquet", "--pick", 0), ("check", tmp_path / "other.parquet")):
-        with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
-            ask(*words, *(("--trace", trace()) if words[0] == "check" else ()))
+    other, empty = (tmp_path / f"{name}.parquet" for name in ("other", "empty"))
+    pl.DataFrame({"a": [1]}).write_parquet(other)
+    write_front(replace(read_front(front), rows=()), empty)
+    for path in (other, empty):
+        for words in (("apply", path, "--pick", 0), ("check", path, "--trace", trace())):
+            with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
+                ask(*words)
     with pytest.raises(ConfigError, match="cannot be read as a front"):
         ask("apply", trace(), "--pick", 0)
