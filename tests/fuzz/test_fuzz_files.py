@@ -21,7 +21,7 @@ from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.table_files import write_trace
 from jobcast.traces.tasks import write_tasks
-from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
+from tests.fuzz.command_line import FIGURES, JOBS, check_inputs, typed
 from tests.fuzz.mutations import mutate, mutate_text
 
 FEW, MANY = 50, 1_000
@@ -252,21 +252,6 @@ def bombed(rng: random.Random) -> bytes:
     ))  # fmt: skip
 
 
-def check_inputs(folder: Path, kind: str, seeds: range) -> None:
-    """Damage, type, look."""
-    outcomes = set()
-    for seed in seeds:
-        data, name, words = input_of(folder, kind, seed)
-        (folder / name).write_bytes(data)
-        answer = typed(words) if emptied(folder / "out") else None
-        fault = fault_of(answer, folder / "out")
-        assert fault is None, f"kind {kind!r}, seed {seed}: {fault}\n{' '.join(words)}\n{data[:200]!r}"
-        assert not Path("owned").exists(), f"kind {kind!r}, seed {seed}: a file ran code"
-        outcomes.add(answer.code)
-        (folder / name).unlink()
-    assert 2 in outcomes
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_originals_are_read(folder, at_home, kind):
     """Else all that follows would be refused for another reason."""
@@ -276,12 +261,7 @@ def test_the_originals_are_read(folder, at_home, kind):
         assert read, (command, answer)
 
 
+@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files_are_read_whole_or_refused_in_one_line(folder, at_home, kind):
-    check_inputs(folder, kind, seeds_of(kind, few=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_damaged_files_are_read_whole_or_refused_in_one_line(folder, at_home, kind):
-    check_inputs(folder, kind, seeds_of(kind, few=False))
+def test_damaged_files_are_read_whole_or_refused_in_one_line(folder, at_home, kind, few):
+    check_inputs(folder, input_of, kind, seeds_of(kind, few))
