@@ -1,11 +1,13 @@
-"""Scenes of whole jobs on pools, and elastic jobs as columns, short to write."""
+"""Scenes of whole jobs on pools, elastic jobs as columns and logs of runs, short to write."""
 
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.hardware import pools_cluster
+from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.simulator.log import RunLog, flat_spans
 
 
 def pool_scenario(trace, pools, *, from_s=None, until_s=None, limit=None, **how):
@@ -29,3 +31,21 @@ def elastic_jobs_of(submit_s, size_s, most, speedup=range(9), **others):
         "speed": np.ones((1, 1)),
     }
     return ElasticJobs(**columns | others)
+
+
+def log_of(submit_s, start_s, end_s, *, gpus=None, **others):
+    """The log of jobs of one pool, of one GPU each, that ran once from start to end, but for what is told otherwise."""
+    submit_s, start_s, end_s = (np.array(column, dtype=np.float64) for column in (submit_s, start_s, end_s))
+    count = len(end_s)
+    none, gpus = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64) if gpus is None else np.array(gpus)
+    plain = {
+        "policy": "p",
+        "pools": (Pool("all", 4),),
+        "duration_s": end_s - start_s,
+        "pool": none,
+        "preemptions": none,
+        "dedicated": none == 0,
+        "spans": flat_spans(np.arange(count), start_s, end_s, gpus.astype(np.float64)),
+        "events": 2 * count,
+    }
+    return RunLog(**plain | {"submit_s": submit_s, "start_s": start_s, "end_s": end_s, "gpus": gpus} | others)

@@ -42,19 +42,6 @@ def test_a_folder_that_users_cannot_enter_is_refused(tmp_path: Path):
 
 @alone
 @pytest.mark.slow
-def test_a_job_runs_and_is_accounted(slurm: SlurmCluster):
-    job = sleeping(slurm, "mail", 1, "--gres=gpu:8")
-    slurm.wait_for(job, "COMPLETED")
-
-    def accounted() -> bool:
-        fields = slurm.run("sacct", "-n", "-X", "-P", "-j", job, "--format=User,Account,QOS,State,AllocTRES").strip()
-        return fields.startswith("mail|poolb|poolb|COMPLETED|") and "gres/gpu=8" in fields
-
-    wait_until(accounted, "the job is in the accounts")
-
-
-@alone
-@pytest.mark.slow
 def test_the_accounting_is_read_in_the_hour_that_comes_twice(slurm: SlurmCluster, monkeypatch):
     """Summer time ended ten minutes ago: half an hour ago was a time of day that is still to come."""
     job = sleeping(slurm, "mail", 1, "--gres=gpu:8")
@@ -75,31 +62,6 @@ def test_the_accounting_is_read_in_the_hour_that_comes_twice(slurm: SlurmCluster
     finally:
         monkeypatch.undo()
         time.tzset()
-
-
-@alone
-@pytest.mark.slow
-def test_a_quota_holds_and_a_grant_starts_the_job(slurm: SlurmCluster):
-    jobs = [sleeping(slurm, "mail", 60, "--gres=gpu:8") for _ in range(3)]
-    for job in jobs[:2]:
-        slurm.wait_for(job, "RUNNING")
-    assert slurm.state(jobs[2]) == "PENDING"
-    slurm.run("sacctmgr", "-i", "modify", "qos", "lent_poola", "set", "GrpTRES=gres/gpu=8")
-    slurm.run("scontrol", "update", f"jobid={jobs[2]}", "qos=lent_poola")
-    try:
-        assert slurm.wait_for(jobs[2], "RUNNING") < 20
-    finally:
-        slurm.run("sacctmgr", "-i", "modify", "qos", "lent_poola", "set", "GrpTRES=gres/gpu=0")
-        slurm.run("scancel", *jobs)
-
-
-@alone
-@pytest.mark.slow
-def test_rest_answers_who_has_a_token(slurm: SlurmCluster):
-    token = slurm.run("scontrol", "token", "username=root").strip().partition("=")[2]
-    ask = ("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"{slurm.rest}/slurm/v0.0.38/jobs")
-    assert slurm.run(*ask, "-H", "X-SLURM-USER-NAME: root", "-H", f"X-SLURM-USER-TOKEN: {token}") == "200"
-    assert slurm.run(*ask) != "200"
 
 
 @alone

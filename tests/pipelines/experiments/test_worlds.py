@@ -142,10 +142,7 @@ def test_completions_are_forecast_in_every_world(enriched, law, policies, tmp_pa
 
 def test_quotas_hold_for_whom_they_are(enriched):
     experiment = world(enriched, "epochs")
-    by_quotas, in_one_pool = (
-        experiment.scenario("pools", "pool").workload,
-        experiment.scenario("pools", "cluster").workload,
-    )
+    by_quotas, in_one_pool = (experiment.scenario("pools", scope).workload for scope in ("pool", "cluster"))
     assert [(pool.name, pool.quota) for pool in by_quotas.pools] == [("a", 8), ("b", 6)]
     assert [(pool.name, pool.quota) for pool in in_one_pool.pools] == [("all", 18)]
     assert {job.min_gpus for job in in_one_pool.jobs} == {1}

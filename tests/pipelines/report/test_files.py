@@ -43,13 +43,8 @@ def test_a_registry_that_cannot_be_written_spoils_no_backtest(tmp_path, monkeypa
 
 
 def test_lists_of_figures_are_lines_of_their_own():
-    told = {
-        "backtests": [{"trace": "week", "gains": [{"ratio": 2.0}]}],
-        "aliases": ["a", "b"],
-        "none": [],
-        "interval": [1 / 3, 2.0],
-    }
-    assert details(told).splitlines() == [
+    told = {"backtests": [{"trace": "week", "gains": [{"ratio": 2.0}]}], "aliases": ["a", "b"], "none": []}
+    assert details(told | {"interval": [1 / 3, 2.0]}).splitlines() == [
         "backtests",
         "  trace                    week",
         "  gains",

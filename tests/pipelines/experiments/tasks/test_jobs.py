@@ -88,11 +88,8 @@ def test_what_a_trace_does_not_say_is_told(scenario_of):
     lines = [line.split(",") for line in TRACE.splitlines()]
     bare = "\n".join(",".join([*line[:5], line[6]]) for line in lines) + "\n"
     scenario = scenario_of(trace=bare)
-    assert [note.partition(":")[0] for note in scenario.notes[-3:]] == [
-        "no deadline",
-        "no weight",
-        "no target_accuracy",
-    ]
+    lacks = [note.partition(":")[0] for note in scenario.notes[-3:]]
+    assert lacks == ["no deadline", "no weight", "no target_accuracy"]
     assert scenario.workload.jobs.deadline_s.tolist() == [np.inf] * 2
     assert scenario.workload.jobs.urgency.tolist() == [1.0] * 2
     assert np.isnan(scenario.workload.jobs.target).all()
@@ -102,11 +99,7 @@ def test_what_a_trace_does_not_say_is_told(scenario_of):
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
-        (
-            "trace",
-            TRACE.replace("a,p,2000", "c,p,2000"),
-            "job a is not in .*trace.csv; drop its rows or give its trace",
-        ),
+        ("trace", TRACE.replace("a,p,2000", "c,p,2000"), "job a is not in .*trace.csv; drop its rows or give its"),
         ("trace", TRACE + "c,p,3000,1,1,svm,1,,,\n", "tasks.csv: no tasks of job c; add a row for each of them"),
         ("trace", TRACE.replace("500,2,mlp", "500,4,mlp"), "job a has 2 workers, .*trace.csv gives it 4 GPUs"),
         ("trace", TRACE.replace("svm,1,", "svm,,"), "job b names no epochs; fill the column epochs"),
