@@ -1,7 +1,9 @@
-"""What all workers of a session share: whoever needs it first makes it, the others wait for it."""
+"""What all workers of a session share: whoever needs it first makes it, the others wait for it; and time zones."""
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,16 @@ def made_once(folder: Path, make: Callable[[], object]) -> None:
         if not finished.exists():
             make()
             finished.touch()
+
+
+@contextmanager
+def time_zone(name: str) -> Iterator[None]:
+    """The computer stands in a time zone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", name)
+        time.tzset()
+        try:
+            yield
+        finally:
+            patch.undo()
+            time.tzset()

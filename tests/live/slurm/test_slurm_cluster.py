@@ -9,6 +9,7 @@ import pytest
 from jobcast.live.slurm import Slurm
 from tests.live.slurm import slurm_cluster
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, free_ports, wait_until
+from tests.shared import time_zone
 
 DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd-n1", "slurmrestd")
 alone = pytest.mark.xdist_group("slurm")
@@ -49,19 +50,15 @@ def test_the_accounting_is_read_in_the_hour_that_comes_twice(slurm: SlurmCluster
     asked_s, ended = time.time() - 1_800.0, time.gmtime(time.time() - 600.0 + 3_600.0)
     for name, value in slurm.env.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("TZ", f"WIN0SUM-1,M3.1.0,{ended.tm_yday - 1}/{ended.tm_hour}:{ended.tm_min}")
-    time.tzset()
+    rules = f"WIN0SUM-1,M3.1.0,{ended.tm_yday - 1}/{ended.tm_hour}:{ended.tm_min}"
 
     def accounted() -> bool:
         past = Slurm().history(asked_s, "account")
         return past is not None and job in past.jobs["job_id"].to_list()
 
-    try:
+    with time_zone(rules):
         assert (time.localtime(asked_s).tm_isdst, time.localtime().tm_isdst) == (1, 0)
         wait_until(accounted, "the job is in the accounts")
-    finally:
-        monkeypatch.undo()
-        time.tzset()
 
 
 @alone
