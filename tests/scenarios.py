@@ -1,6 +1,7 @@
-"""Scenes of whole jobs on pools, elastic jobs as columns and logs of runs, short to write."""
+"""Scenes of whole jobs on pools, rows of traces, elastic jobs as columns and logs of runs, short to write."""
 
 import numpy as np
+import polars as pl
 
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.hardware import pools_cluster
@@ -13,6 +14,13 @@ from jobcast.simulator.log import RunLog, flat_spans
 def pool_scenario(trace, pools, *, from_s=None, until_s=None, limit=None, **how):
     """Whole jobs of a window on pools whose quotas never change."""
     return rigid_jobs(cut_scenario(trace, pools_cluster(pools), from_s=from_s, until_s=until_s, limit=limit), **how)
+
+
+def frame_of(submit_s, **columns):
+    """Rows of jobs, submitted at these instants: of pool a, one GPU and ten minutes each, but for what is told."""
+    names = [f"{row:04d}" for row in range(len(submit_s))]
+    plain = {"job_id": names, "pool": "a", "submit_time": submit_s, "duration": 600.0, "gpus": 1}
+    return pl.DataFrame(plain | columns)
 
 
 def elastic_jobs_of(submit_s, size_s, most, speedup=range(9), **others):

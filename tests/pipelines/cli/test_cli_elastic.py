@@ -161,7 +161,6 @@ def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two)
         (("--policy", "elastic_fifo", "--set", "speedups=none.csv"), "none.csv: "),
         (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
         (("--policy", "srsf", "--forecasts", "random"), "--forecasts random: elastic policies go by declared"),
-        (("--policy", "elastic_fifo", "--baseline", "sai"), "--baseline sai: unknown policy sai; did you mean sia"),
         (("--policy", "sia_vc", "--predict", "--forecasts", "oracle"), "so that nothing is left to forecast"),
     ],
 )

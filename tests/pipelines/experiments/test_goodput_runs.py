@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
@@ -25,7 +24,7 @@ from jobcast.simulator.metrics import figures
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
-from tests.scenarios import log_of, pool_scenario
+from tests.scenarios import frame_of, log_of, pool_scenario
 
 pytestmark = pytest.mark.usefixtures("untrained")
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
@@ -59,12 +58,8 @@ def tables(tmp_path):
 
 
 def trace_of(**columns):
-    frame = pl.DataFrame(
-        {"job_id": ["0", "1", "2"], "pool": "p", "submit_time": [0, 5, 9], "duration": 60.0, "gpus": [1, 2, 1]}
-        | {"model": "net"}
-        | columns
-    )
-    return Trace.from_frame(frame, name="t")
+    plain = {"job_id": ["0", "1", "2"], "pool": "p", "duration": 60.0, "gpus": [1, 2, 1], "model": "net"}
+    return Trace.from_frame(frame_of([0, 5, 9], **plain | columns), name="t")
 
 
 def scenario_of(trace, settings, gpus=8):
@@ -208,21 +203,10 @@ def settings(tmp_path):
 @pytest.fixture
 def trace():
     """Job 0 adapts, 1 names no model, 2 stays as it is."""
-    frame = pl.DataFrame(
-        {
-            "job_id": ["00", "01", "02"],
-            "pool": "p",
-            "submit_time": [0, 1, 2],
-            "duration": [50.0, 7.0, 9.0],
-            "gpus": 1,
-            "model": ["Toy", None, "Toy"],
-            "batch_size": [10, None, 10],
-            "steps": [100, None, 20],
-            "adaptation": ["gns", None, "static"],
-            "weight": [2.0, None, 1.0],
-        }
-    )
-    return Trace.from_frame(frame, name="t")
+    told = {"model": ["Toy", None, "Toy"], "batch_size": [10, None, 10], "steps": [100, None, 20]}
+    told |= {"adaptation": ["gns", None, "static"], "weight": [2.0, None, 1.0]}
+    names = ["00", "01", "02"]
+    return Trace.from_frame(frame_of([0, 1, 2], job_id=names, pool="p", duration=[50.0, 7.0, 9.0], **told), name="t")
 
 
 def test_training_jobs_run_as_long_as_their_true_regimes(trace, settings):

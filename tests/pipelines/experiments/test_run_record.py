@@ -133,13 +133,11 @@ def test_explain_tells_the_story_in_words_and_as_data(shell, two_pools):
     assert json.loads(Path("why.json").read_text()) == told
 
 
-def test_what_cannot_be_explained_is_refused_in_one_line(shell, two_pools, csv):
+def test_what_cannot_be_explained_is_refused_in_one_line(shell, two_pools):
     shell.works(*two_pools, "sia", "--out", "log.csv")
     assert "--job b7: no such job among the 4 of log.csv; near: b" in shell.refuses(
         "explain", "--out", "log.csv", "--job", "b7"
     )
-    assert "is no log of a simulation" in shell.refuses("explain", "--out", csv("1,a,0,1,1"), "--job", "1")
-    assert "no such file" in shell.refuses("explain", "--out", "none.csv", "--job", "1")
     assert "is an input too" in shell.refuses("explain", "--out", "log.csv", "--job", "b2", "--json", "log.csv")
 
 

@@ -20,6 +20,7 @@ from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import typed
+from tests.scenarios import frame_of
 
 pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:
@@ -41,15 +42,9 @@ FACTS = "speedups,training,goodput,tasks,epochs,limits,due"
 
 def frame(count=24, seed=0, pools=("a", "b"), widths=(1, 1, 2, 3, 4, 6)):
     draw = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {
-            "job_id": [f"{row:03d}" for row in range(count)],
-            "pool": draw.choice(pools, count),
-            "submit_time": np.sort(draw.integers(0, 4000, count)),
-            "duration": draw.integers(60, 3000, count).astype(float),
-            "gpus": draw.choice(widths, count),
-        }
-    )
+    pool, submit_s = draw.choice(pools, count), np.sort(draw.integers(0, 4000, count))
+    duration = draw.integers(60, 3000, count).astype(float)
+    return frame_of(submit_s, pool=pool, duration=duration, gpus=draw.choice(widths, count))
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +157,7 @@ def test_what_has_no_place_in_a_law_says_so(enriched, tmp_path):
     typed("trace", "enrich", tmp_path / "plain.csv", "--facts", FACTS, "--out", tmp_path / "made")
     nodes = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 2, gpus: 4, gpu_type: t4}]"
     (tmp_path / "nodes.yaml").write_text(nodes)
-    with pytest.raises(TraceError, match=r"job 000 asks for 9 GPUs, on which it can run on nodes of no one type"):
+    with pytest.raises(TraceError, match=r"job 0000 asks for 9 GPUs, on which it can run on nodes of no one type"):
         ran(world(tmp_path, "epochs"), "fcfs", tmp_path)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import fields
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from jobcast.pipelines.lifecycle.job_rows import (
 from jobcast.pipelines.lifecycle.standards import LIVES, judged
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 from jobcast.traces.table import Trace, ends_known_after
+from tests.scenarios import frame_of
 
 DAY_S = 86400.0
 TIME_S = np.array([0.0, DAY_S])
@@ -149,16 +149,8 @@ def test_jobs_that_never_end_have_outlived_their_interval(predictor):
     """A job an hour of 10 to 20 min on two GPUs; of a second day half never end, and ends are told a day late."""
     hours = np.arange(48.0)
     minutes = np.where((hours >= 24) & (hours % 2 == 0), None, 10.0 + hours % 11)
-    frame = pl.DataFrame(
-        {
-            "job_id": [f"{hour:02.0f}" for hour in hours],
-            "pool": "a",
-            "gpus": 2,
-            "submit_time": 3600.0 * hours,
-            "start_time": 3600.0 * hours,
-            "duration": [None if one is None else 60.0 * one for one in minutes],
-        }
-    )
+    lasts = [None if one is None else 60.0 * one for one in minutes]
+    frame = frame_of(3600.0 * hours, gpus=2, start_time=3600.0 * hours, duration=lasts)
     with ends_known_after(DAY_S):
         trace = Trace.from_frame(frame, name="endless")
     model = PREDICTORS[predictor]().fit(trace, 0.0, 2 * DAY_S)

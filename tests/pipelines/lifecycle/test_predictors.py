@@ -62,11 +62,6 @@ def test_who_cannot_be_asked_says_so():
                 find_predictor(name).predict(None)
 
 
-def test_an_algorithm_that_it_does_not_know_is_refused():
-    with pytest.raises(ConfigError, match="--algorithm guess: new-load knows auto, quantile, sliding-max"):
-        find_predictor("new-load", "guess")
-
-
 def test_what_is_said_to_a_person_is_there_for_every_command():
     """Functions that are named by text, which no checker of imports sees."""
     for life in map(life_of, OURS):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.models.algorithms import AverageSettings
@@ -15,6 +14,7 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.recipes import arrivals, recipe_of
 from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 DAY_S = 86400.0
 FROM_S = 17_000 * DAY_S
@@ -26,9 +26,7 @@ pytestmark = pytest.mark.xdist_group("recipe")  # what they share is trained onc
 def trace_of(arrivals):
     rows = sorted((at_s, pool) for pool, times in arrivals.items() for at_s in times)
     submit_s, pools = zip(*rows, strict=True)
-    ids = [f"{row:05d}" for row in range(len(rows))]
-    frame = pl.DataFrame({"job_id": ids, "pool": pools, "submit_time": submit_s, "duration": 600.0, "gpus": 1})
-    return Trace.from_frame(frame, name="small")
+    return Trace.from_frame(frame_of(submit_s, pool=pools), name="small")
 
 
 def office(seed=0, days=6, count=900):

@@ -85,11 +85,8 @@ def test_quotas_are_put_together(shell, words, csv):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--pools", "p.csv"), "--pools and --gpus exclude each other; give one"),
         (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
-        (("--set", "nosuch=2"), "policy mlf_h: setting nosuch: not known"),
         (("--set", "round_s=0"), "setting round_s must be a positive number of seconds, got 0"),
-        (("--warmup", "100"), "leaves no job to count"),
     ],
 )
 def test_mistakes_get_one_line(shell, words, more, told):
