@@ -9,7 +9,7 @@ import pytest
 import jobcast
 from jobcast.models.promise_ledger import PromiseLedger
 from jobcast.pipelines.experiments.elastic.completion_prediction import Answer, combined
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
 
 pytestmark = pytest.mark.usefixtures("untrained")
 RECORDED = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
@@ -175,10 +175,9 @@ def test_plots_of_all_formats(shell, queue):
 
 
 @pytest.fixture
-def enriched(shell, tmp_path):
+def enriched(tmp_path):
     rows = [f"j{at:02},p,u,{60 * at},{300 + 60 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(60)]
-    text = "\n".join(["job_id,pool,user,submit_time,duration,gpus", *rows]) + "\n"
-    return enriched_once(shell, tmp_path, text, "nodes: [{count: 2, gpus: 4}]\n", "--facts", "speedups")
+    return enriched_trace(tmp_path, rows, "nodes: [{count: 2, gpus: 4}]\n", "--facts", "speedups")
 
 
 def test_other_widths_of_a_whole_job_go_by_declared_speedups(shell, enriched):

@@ -12,10 +12,9 @@ import pytest
 
 from jobcast.domain import tolerance
 from jobcast.schedulers.registry import find_policy
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
 
 pytestmark = pytest.mark.usefixtures("untrained")
-HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{300 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(9)]
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n"
 WRONG = ("--forecasts", "noisy:0.5")
@@ -53,15 +52,14 @@ TIMED = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_tota
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("kinds")
+def place(tmp_path_factory):
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
+    return enriched_trace(tmp_path_factory.mktemp("kinds"), ROWS, NODES, *facts)
 
 
 @pytest.fixture
-def words(shell, folder):
+def words(place):
     """What makes a run of a policy."""
-    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
-    place = enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
     return lambda policy: ("simulate", *place, "--baseline", "none", "--policy", policy, *KINDS[policy][0])
 
 

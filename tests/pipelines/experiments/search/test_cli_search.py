@@ -1,6 +1,5 @@
 """`jobcast search`: a front as files, a pick from it, and whether it still fits."""
 
-import importlib.util
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -15,10 +14,9 @@ from jobcast.pipelines.experiments.search.evaluation import journal_beside
 from jobcast.pipelines.experiments.search.front import read_front, write_front
 from jobcast.schedulers.elastic.config import read_config
 from tests.pipelines.conftest import typed
+from tests.pipelines.experiments.search.search_cases import NEEDS_PYMOO
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("pymoo") is None, reason="pymoo is not installed: pip install 'jobcast[search]'"
-)
+pytest.importorskip("pymoo", reason=NEEDS_PYMOO)
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
 WORDS = ("--gpus", "2", "--evaluations", "24", "--samples", "2", "--test-samples", "1", "--sample-jobs", "60")
 
@@ -33,11 +31,11 @@ def lines(count, every_s=100):
 def ask(tmp_path, capsys):
     """Type a command of `jobcast search`; what it printed."""
 
-    def typed(*words):
+    def asked(*words):
         cli.main(["--quiet", "search", *map(str, words)], "jobcast", standalone_mode=False)
         return capsys.readouterr().out
 
-    return typed
+    return asked
 
 
 @pytest.fixture(scope="module")

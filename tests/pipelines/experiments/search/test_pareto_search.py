@@ -1,7 +1,5 @@
 """A search for configurations: apart samples, its budget, the same again, default until there is history."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from jobcast.pipelines.experiments.search.workload_samples import Sampling
 from jobcast.schedulers.elastic.config import WfqConfig
 from tests.pipelines.experiments.search import search_cases as cases
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("pymoo") is None, reason=cases.NEEDS_PYMOO)
+pytest.importorskip("pymoo", reason=cases.NEEDS_PYMOO)
 
 
 @pytest.fixture(scope="module")
