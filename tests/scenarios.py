@@ -9,6 +9,12 @@ from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.traces.cluster_file import write_cluster
+from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
+from jobcast.traces.learning_curves import write_job_curves
+from jobcast.traces.profiles import write_profiles
+from jobcast.traces.table_files import write_trace
+from jobcast.traces.tasks import write_tasks
 
 
 def pool_scenario(trace, pools, *, from_s=None, until_s=None, limit=None, **how):
@@ -57,3 +63,20 @@ def log_of(submit_s, start_s, end_s, *, gpus=None, **others):
         "events": 2 * count,
     }
     return RunLog(**plain | {"submit_s": submit_s, "start_s": start_s, "end_s": end_s, "gpus": gpus} | others)
+
+
+def write_energy_scene(folder, settings, endings=("csv",)):
+    """A small campaign of ANDREAS: energy.jobs.parquet, energy.yaml and profiles."""
+    write_trace(generate("andreas", 3, settings)[0], folder / "energy.jobs.parquet")
+    write_cluster(generate_nodes("andreas", settings), folder / "energy.yaml")
+    for ending in endings:
+        write_profiles(generate_profiles("andreas", settings), folder / f"profiles.{ending}")
+
+
+def write_tasks_scene(folder, settings, endings=("parquet",)):
+    """A small workload of MLFS: tasks.jobs.parquet, tasks and curves."""
+    write_trace(generate("mlfs", 3, settings)[0], folder / "tasks.jobs.parquet")
+    tasks, curves = generate_tasks("mlfs", 3, settings)
+    for ending in endings:
+        write_tasks(tasks, folder / f"tasks.{ending}")
+        write_job_curves(curves, folder / f"curves.{ending}")

@@ -15,14 +15,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobcast.traces.cluster_file import write_cluster
-from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.learning_curves import write_job_curves
-from jobcast.traces.profiles import write_profiles
-from jobcast.traces.table_files import write_trace
-from jobcast.traces.tasks import write_tasks
 from tests.fuzz.command_line import FIGURES, JOBS, check_inputs, typed
 from tests.fuzz.mutations import mutate, mutate_text
+from tests.scenarios import write_energy_scene, write_tasks_scene
 
 FEW, MANY = 50, 1_000
 """Inputs of each row of `ROWS` in all, fast and slow."""
@@ -150,15 +145,8 @@ def originals(folder: Path) -> Path:
     """Sound files of every kind."""
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
-    write_trace(generate("andreas", 3, ENERGY)[0], folder / "energy.jobs.parquet")
-    for ending in ("csv", "parquet", "sqlite"):
-        write_profiles(generate_profiles("andreas", ENERGY), folder / f"profiles.{ending}")
-    write_cluster(generate_nodes("andreas", ENERGY), folder / "energy.yaml")
-    write_trace(generate("mlfs", 3, TASKS)[0], folder / "tasks.jobs.parquet")
-    tasks, curves = generate_tasks("mlfs", 3, TASKS)
-    for ending in ("csv", "parquet"):
-        write_tasks(tasks, folder / f"tasks.{ending}")
-        write_job_curves(curves, folder / f"curves.{ending}")
+    write_energy_scene(folder, ENERGY, ("csv", "parquet", "sqlite"))
+    write_tasks_scene(folder, TASKS, ("csv", "parquet"))
     answer = typed(words_of(SEARCH, folder, "front.parquet"))
     assert answer.code == 0, answer
     return folder

@@ -439,15 +439,9 @@ def test_undo_leaves_what_administrators_changed_since(slurm, tmp_path):
     slurm.limits |= {"b": replace(b, gpus=24), "normal": Qos(2), "c": Qos(None, ("normal",))}
     slurm.limits |= {"a": replace(a, gpus=8, preempts=(*a.preempts, "normal")), "d": Qos(4), "lent_d": Qos(4)}
     assert advisor_of(slurm, tmp_path).undo(slurm.now_s)
-    assert slurm.limits == {
-        "a": Qos(8, ("lent_x", "normal")),
-        "b": Qos(24),
-        "c": Qos(None, ("normal",)),
-        "d": Qos(4),
-        "normal": Qos(2),
-        "lent_d": Qos(4),
-        **{name: Qos(0) for name in ("lent_a", "lent_b")},
-    }
+    theirs = {"a": Qos(8, ("lent_x", "normal")), "b": Qos(24), "c": Qos(None, ("normal",)), "d": Qos(4)}
+    lent = {"lent_a": Qos(0), "lent_b": Qos(0), "lent_d": Qos(4)}
+    assert slurm.limits == {**theirs, **lent, "normal": Qos(2)}
 
 
 def test_a_step_of_undo_that_fails_keeps_no_other_from_being_taken(slurm, tmp_path):
@@ -546,9 +540,8 @@ def test_a_kill_at_any_instant_leaves_no_lease_unaccounted(tmp_path_factory, cal
     look(slurm, advisor)
     leases = leases_of(slurm.look(slurm.now_s), "account")
     # Whoever is in a QOS of leases has a mark, and limits are what is on lease; never more than there is.
-    assert {one.job.job_id for one in leases} == {
-        name for name, job in slurm.jobs.items() if job.qos.startswith("lent_") and (job.runs or job.waits)
-    }
+    there = {name: job.qos for name, job in slurm.jobs.items() if job.runs or job.waits}
+    assert {one.job.job_id for one in leases} == {name for name, qos in there.items() if qos.startswith("lent_")}
     assert slurm.limits["lent_b"].gpus == sum(one.gpus for one in leases)
     assert slurm.held() <= 32
 

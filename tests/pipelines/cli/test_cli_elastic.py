@@ -172,6 +172,5 @@ def test_jobs_must_name_models_that_the_table_knows(shell, csv):
     table = csv("a,1,1.0", name="speedups.csv", header=TABLE)
     for row, told in (("1,vc,0,100,1,0,b", "no row of model 'b'"), ("1,vc,0,100,1,0,", "job 1 names no model")):
         trace = csv(row, header=HEADER)
-        assert told in shell.refuses(
-            *("simulate", "--trace", trace, "--gpus", "1", "--policy", "elastic_fifo", "--set", f"speedups={table}")
-        )
+        words = ("simulate", "--trace", trace, "--gpus", "1", "--policy", "elastic_fifo")
+        assert told in shell.refuses(*words, "--set", f"speedups={table}")

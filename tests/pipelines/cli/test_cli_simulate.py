@@ -113,9 +113,6 @@ def test_who_asks_goes_by_the_registry_unless_another_source_is_named(shell, run
     refused = shell.refuses(*words)
     assert "was trained on data until" in refused
     assert "or name another source: --forecasts oracle reads the future" in refused
-    assert "policy sia_vc needs every single job's future, which --forecasts registry does not tell" in shell.refuses(
-        *words[:-1], "sia_vc"
-    )
     told = shell.json(*small, "ssf")
     assert (told["forecasts"], told["future"]) == ("oracle", True)
     assert shell.json(*small, "fcfs")["future"] is False

@@ -75,9 +75,8 @@ def words(trained, tmp_path, monkeypatch, capsys):
 
 def test_they_are_registered_and_served(jobs, words):
     registry = open_registry(words.home)
-    assert {(one.name, one.version) for one in registry.list()} == {
-        (name, number) for name in ("completion-time", "job-size", "goodput") for number in (1, 2)
-    }
+    versions = {(name, number) for name in ("completion-time", "job-size", "goodput") for number in (1, 2)}
+    assert {(one.name, one.version) for one in registry.list()} == versions
     shown = words.json("models", "show", "job-size")
     assert shown["metrics"]["validation/skill"] > 0.5
     again = words.json("train", "job-size", *jobs, "--until", UNTIL, "--seed", 7)
@@ -97,9 +96,8 @@ def test_policies_go_by_forecast_sizes(jobs, words):
     place = (*jobs, "--from", UNTIL, "--gpus", 1)
     pinned = words.json("simulate", *place, "--policy", "srsf", "--forecasts", "registry:job-size=1")
     assert pinned["models"] == {"job-size": 1}
-    told = words.json(
-        "backtest", *place, "--policies", "srsf,elastic_fifo", "--forecasts", "registry:job-size=1,registry:job-size=2"
-    )
+    pins = "registry:job-size=1,registry:job-size=2"
+    told = words.json("backtest", *place, "--policies", "srsf,elastic_fifo", "--forecasts", pins)
     rows = [(row["policy"], row["versions"]) for row in told["rows"]]
     assert rows == [("srsf", {"job-size": 1}), ("srsf", {"job-size": 2}), ("elastic_fifo", {})]
     assert words.json("simulate", *place, "--policy", "srsf")["models"] == {}

@@ -126,8 +126,8 @@ def test_provenance_names_what_went_in(nodes, jobs, profiles):
 @pytest.fixture
 def scenario(campaign):
     """The small campaign."""
-    nodes = read_cluster(campaign / "cluster.yaml")
-    return energy_jobs(cut_scenario(read_trace(campaign / "jobs.parquet"), nodes), profiles=campaign / "profiles.csv")
+    trace, nodes = read_trace(campaign / "energy.jobs.parquet"), read_cluster(campaign / "energy.yaml")
+    return energy_jobs(cut_scenario(trace, nodes), profiles=campaign / "profiles.csv")
 
 
 @pytest.fixture
