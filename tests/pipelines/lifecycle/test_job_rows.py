@@ -257,6 +257,14 @@ def test_every_figure_that_has_a_limit_is_a_ratio_of_sums_that_drift_can_judge(p
 ONE = np.ones(80)
 
 
+def alike(kind, **columns):
+    """Ten days of rows that are all alike, eight a day: ones where nothing is given."""
+    times = DAY_S / 8 * np.arange(80)
+    columns = {"time_s": times, "known_s": times, "pool": np.full(80, "a")} | columns
+    given = {one.name: columns.get(one.name, 1.0) for one in fields(kind)}
+    return kind(**{name: value if np.ndim(value) else value * ONE for name, value in given.items()})
+
+
 @pytest.mark.parametrize(
     ("predictor", "columns", "nominal", "says"),
     [
@@ -272,14 +280,7 @@ ONE = np.ones(80)
 )
 def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says):
     """Rows that are all alike: what they tell is beyond doubt."""
-    kind = KINDS[predictor]
-    plain = {"rule_error": ONE, "time_error": ONE}
-    given = {name: value * ONE for name, value in columns.items()}
-    names = {one.name for one in fields(kind)}
-    alike = {name: value for name, value in {**plain, **given}.items() if name in names}
-    times = DAY_S / 8 * np.arange(80)
-    rows = kind(time_s=times, known_s=times, pool=np.full(80, "a"), **alike)
-    assert verdict(rows, predictor, nominal, [0.0], 10 * DAY_S).says == says
+    assert verdict(alike(KINDS[predictor], **columns), predictor, nominal, [0.0], 10 * DAY_S).says == says
 
 
 @pytest.mark.parametrize(
@@ -289,20 +290,19 @@ def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says
 def test_what_saved_nothing_when_it_was_trained_may_save_nothing(validated, error, says):
     """Errors of 1 by the rule; a validation that was 3 % worse lets .05 more pass."""
     metrics = {"validation/mae_log10": error} | ({} if validated is None else {"validation/skill": validated})
-    judge, times = LIVES[answers_of("completion-time")], DAY_S / 8 * np.arange(80)
     ends = np.ones((80, 2))
-    rows = IntervalRows(times, times, np.full(80, "a"), error * ONE, ONE, 0.9 * ONE, *(ONE,) * 5, ends, ends)
-    assert verdict(rows, "completion-time", judge.promised(None, metrics), [0.0], 10 * DAY_S).says == says
+    rows = alike(IntervalRows, error=error, covered=0.9, ends_s=ends, shares=ends)
+    nominal = LIVES[answers_of("completion-time")].promised(None, metrics)
+    assert verdict(rows, "completion-time", nominal, [0.0], 10 * DAY_S).says == says
 
 
 @pytest.mark.parametrize(("predictor", "most"), [("queue-wait", 0.2), ("completion-time", 0.1)])
 def test_the_error_of_waits_may_wander_twice_as_far_as_that_of_run_times(predictor, most):
     """By a validation that was off by .3, with a rule that is no better; all days are alike."""
-    judge, times = LIVES[answers_of(predictor)], DAY_S / 8 * np.arange(80)
+    nominal = LIVES[answers_of(predictor)].promised(None, {"validation/mae_log10": 0.3})
 
     def says(error):
-        rows = LogRows(times, times, np.full(80, "a"), error * ONE, error * ONE, 0.9 * ONE, *(ONE,) * 4)
-        nominal = judge.promised(None, {"validation/mae_log10": 0.3})
+        rows = alike(LogRows, error=error, rule_error=error, covered=0.9)
         return verdict(rows, predictor, nominal, [0.0], 10 * DAY_S).says
 
     assert (says(0.3 + most - 0.01), says(0.3 + most + 0.01)) == (FINE, RETRAIN)
@@ -311,8 +311,7 @@ def test_the_error_of_waits_may_wander_twice_as_far_as_that_of_run_times(predict
 def test_a_speedup_that_is_lost_on_most_days_is_watched():
     """Of ten days all lose 2.8 %, give or take: beyond the limit, but not clearly beyond what matters."""
     days = np.repeat(0.972 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
-    times = DAY_S / 8 * np.arange(80)
-    rows = GainRows(times, times, np.full(80, "a"), 100.0 * ONE, 100.0 * days)
+    rows = alike(GainRows, jct_s=100.0, baseline_jct_s=100.0 * days)
     assert verdict(rows, "mlf-policy", {"speedup": 1.0}, [0.0], 10 * DAY_S).says == WATCH
 
 
