@@ -1,14 +1,16 @@
-"""A plain trace with a user's facts, made by the command once a module."""
+"""A plain trace with a user's facts, made by the command."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+
+from tests.pipelines.conftest import typed
+
+HEADER = "job_id,pool,user,submit_time,duration,gpus"
 
 
-def enriched_once(shell: Any, folder: Path, trace: str, nodes: str, *words: str) -> tuple[object, ...]:
+def enriched_trace(folder: Path, rows: Iterable[str], nodes: str, *words: str) -> tuple[object, ...]:
     """Options of the trace in a folder, enriched with the facts that `words` name, and of its nodes."""
-    jobs, cluster = folder / "enriched" / "jobs.parquet", folder / "nodes.yaml"
-    if not jobs.exists():
-        (folder / "plain.csv").write_text(trace)
-        cluster.write_text(nodes)
-        shell.works("trace", "enrich", folder / "plain.csv", *words, "--out", folder / "enriched")
-    return ("--trace", jobs, "--cluster", cluster)
+    (folder / "plain.csv").write_text("".join(f"{row}\n" for row in (HEADER, *rows)))
+    (folder / "nodes.yaml").write_text(nodes)
+    typed("trace", "enrich", folder / "plain.csv", *words, "--out", folder / "enriched")
+    return ("--trace", folder / "enriched" / "jobs.parquet", "--cluster", folder / "nodes.yaml")

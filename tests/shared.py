@@ -1,7 +1,9 @@
-"""What tests share: how they look at what is refused, and what all workers of a session have in common."""
+"""What tests share: how they look at what is refused, time zones, and what all workers of a session have in common."""
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,16 @@ def made_once(folder: Path, make: Callable[[], object]) -> None:
         if not finished.exists():
             make()
             finished.touch()
+
+
+@contextmanager
+def time_zone(name: str) -> Iterator[None]:
+    """The computer stands in a time zone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", name)
+        time.tzset()
+        try:
+            yield
+        finally:
+            patch.undo()
+            time.tzset()

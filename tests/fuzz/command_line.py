@@ -116,6 +116,26 @@ def _no_number(name: str) -> None:
     raise ValueError(f"{name} in JSON")
 
 
+def check_inputs(folder: Path, input_of, kind: str, seeds: range) -> None:
+    """Damage the file of each input, if there is one, type its words, look; some are refused."""
+    out, outcomes = folder / "out", set()
+    for seed in seeds:
+        data, name, words = input_of(folder, kind, seed)
+        if name:
+            (folder / name).write_bytes(data)
+        emptied(out)
+        answer = typed(words)
+        fault = fault_of(answer, out)
+        assert fault is None, f"kind {kind!r}, seed {seed}: {fault}\n{' '.join(words)}\n{data[:200]!r}"
+        assert not Path("owned").exists(), f"kind {kind!r}, seed {seed}: a file ran code"
+        outcomes.add(answer.code)
+        if name:
+            (folder / name).unlink()
+    # What is done to a file may spoil it always; of settings some are sound.
+    assert 2 in outcomes
+    assert name or outcomes == {0, 2}
+
+
 def emptied(out: Path) -> Path:
     """The folder of outputs, without any."""
     out.mkdir(exist_ok=True)

@@ -15,14 +15,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobcast.traces.cluster_file import write_cluster
-from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.learning_curves import write_job_curves
-from jobcast.traces.profiles import write_profiles
-from jobcast.traces.table_files import write_trace
-from jobcast.traces.tasks import write_tasks
-from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
+from tests.fuzz.command_line import FIGURES, JOBS, check_inputs, typed
 from tests.fuzz.mutations import mutate, mutate_text
+from tests.scenarios import write_energy_scene, write_tasks_scene
 
 FEW, MANY = 50, 1_000
 """Inputs of each row of `ROWS` in all, fast and slow."""
@@ -150,15 +145,8 @@ def originals(folder: Path) -> Path:
     """Sound files of every kind."""
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
-    write_trace(generate("andreas", 3, ENERGY)[0], folder / "energy.jobs.parquet")
-    for ending in ("csv", "parquet", "sqlite"):
-        write_profiles(generate_profiles("andreas", ENERGY), folder / f"profiles.{ending}")
-    write_cluster(generate_nodes("andreas", ENERGY), folder / "energy.yaml")
-    write_trace(generate("mlfs", 3, TASKS)[0], folder / "tasks.jobs.parquet")
-    tasks, curves = generate_tasks("mlfs", 3, TASKS)
-    for ending in ("csv", "parquet"):
-        write_tasks(tasks, folder / f"tasks.{ending}")
-        write_job_curves(curves, folder / f"curves.{ending}")
+    write_energy_scene(folder, ENERGY, ("csv", "parquet", "sqlite"))
+    write_tasks_scene(folder, TASKS, ("csv", "parquet"))
     answer = typed(words_of(SEARCH, folder, "front.parquet"))
     assert answer.code == 0, answer
     return folder
@@ -252,21 +240,6 @@ def bombed(rng: random.Random) -> bytes:
     ))  # fmt: skip
 
 
-def check_inputs(folder: Path, kind: str, seeds: range) -> None:
-    """Damage, type, look."""
-    outcomes = set()
-    for seed in seeds:
-        data, name, words = input_of(folder, kind, seed)
-        (folder / name).write_bytes(data)
-        answer = typed(words) if emptied(folder / "out") else None
-        fault = fault_of(answer, folder / "out")
-        assert fault is None, f"kind {kind!r}, seed {seed}: {fault}\n{' '.join(words)}\n{data[:200]!r}"
-        assert not Path("owned").exists(), f"kind {kind!r}, seed {seed}: a file ran code"
-        outcomes.add(answer.code)
-        (folder / name).unlink()
-    assert 2 in outcomes
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_originals_are_read(folder, at_home, kind):
     """Else all that follows would be refused for another reason."""
@@ -276,12 +249,7 @@ def test_the_originals_are_read(folder, at_home, kind):
         assert read, (command, answer)
 
 
+@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files_are_read_whole_or_refused_in_one_line(folder, at_home, kind):
-    check_inputs(folder, kind, seeds_of(kind, few=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_damaged_files_are_read_whole_or_refused_in_one_line(folder, at_home, kind):
-    check_inputs(folder, kind, seeds_of(kind, few=False))
+def test_damaged_files_are_read_whole_or_refused_in_one_line(folder, at_home, kind, few):
+    check_inputs(folder, input_of, kind, seeds_of(kind, few))

@@ -16,6 +16,7 @@ from jobcast.traces.readers import format_names, read_sources, read_trace
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet, write_trace
 from tests.fuzz.mutations import mutate
+from tests.scenarios import frame_of
 from tests.traces.test_readers_fuzz import CASES, assert_one_line, read, sources_of
 
 FEW, MANY = 50, 1_000
@@ -163,15 +164,7 @@ def test_a_damaged_trace_in_parquet_is_refused_and_without_a_seal_at_worst_anoth
 def _trace() -> Trace:
     rng = random.Random(1)
     submit_s = sorted(1.5e9 + rng.random() * 1e6 for _ in range(60))
-    frame = pl.DataFrame(
-        {
-            "job_id": [f"{row:03d}" for row in range(60)],
-            "pool": [rng.choice("abc") for _ in range(60)],
-            "submit_time": submit_s,
-            "duration": [rng.random() * 1e4 + 1.0 for _ in range(60)],
-            "gpus": [rng.choice((1, 2, 4, 8)) for _ in range(60)],
-            "start_time": [at + 5.0 for at in submit_s],
-            "tag": [rng.choice(("x", None)) for _ in range(60)],
-        }
-    )
+    columns = {name: [rng.choice(some) for _ in range(60)] for name, some in (("pool", "abc"), ("gpus", (1, 2, 4, 8)))}
+    columns |= {"tag": [rng.choice(("x", None)) for _ in range(60)], "start_time": [at + 5.0 for at in submit_s]}
+    frame = frame_of(submit_s, duration=[rng.random() * 1e4 + 1.0 for _ in range(60)], **columns)
     return Trace.from_frame(frame, name="jobs")

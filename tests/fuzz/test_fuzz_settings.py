@@ -10,7 +10,7 @@ import pytest
 
 from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.generators import GENERATORS
-from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
+from tests.fuzz.command_line import FIGURES, JOBS, check_inputs
 from tests.fuzz.mutations import WORDS, mutate_text
 from tests.fuzz.test_fuzz_files import words_of
 
@@ -50,15 +50,12 @@ COMMANDS = {"pools": POOLED, "rounds": ROUNDS, "elastic": ELASTIC, "tasks": TASK
 
 
 def _settings(spec):
-    parts = spec.parts()
-    return [name for part in ("own", "mechanism", "site") for name in parts[part].model_fields]
+    names = [name for part in ("own", "mechanism", "site") for name in spec.parts()[part].model_fields]
+    return [*names, *(["noise"] if spec.kind == "elastic" else [])]
 
 
 POLICIES = {
-    f"{spec.kind} {name}": (
-        f"{COMMANDS[spec.kind]} {name}",
-        [*_settings(spec), *(["noise"] if spec.kind == "elastic" else [])],
-    )
+    f"{spec.kind} {name}": (f"{COMMANDS[spec.kind]} {name}", _settings(spec))
     for name, spec in BUILT_IN.items()
     if spec.kind in COMMANDS and name not in LEARNED
 }
@@ -105,16 +102,8 @@ def _generator(rng: random.Random, folder: Path) -> list[str]:
     given |= {key: value_of(rng, key) for key in rng.sample(keys, rng.choice((1, 1, 2)))}
     pairs = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
     out = f"{folder}/out/jobs.{rng.choice(('csv', 'parquet'))}"
-    return [
-        "trace",
-        "generate",
-        kind,
-        "--out",
-        out,
-        "--seed",
-        "1" if rng.random() < 0.8 else rng.choice(NUMBERS),
-        *pairs,
-    ]
+    seed = "1" if rng.random() < 0.8 else rng.choice(NUMBERS)
+    return ["trace", "generate", kind, "--out", out, "--seed", seed, *pairs]
 
 
 def _option(rng: random.Random, folder: Path) -> list[str]:
@@ -133,25 +122,7 @@ def _outputs(rng: random.Random, folder: Path) -> list[str]:
     return ["--json", f"{folder}/out/{FIGURES}", *out]
 
 
-def check_inputs(folder: Path, kind: str, seeds: range) -> None:
-    """Type, look."""
-    outcomes = set()
-    for seed in seeds:
-        _, _, words = input_of(folder, kind, seed)
-        out = emptied(folder / "out")
-        answer = typed(words)
-        fault = fault_of(answer, out)
-        assert fault is None, f"kind {kind!r}, seed {seed}: {fault}\n{words}"
-        outcomes.add(answer.code)
-    assert outcomes == {0, 2}
-
-
+@pytest.mark.parametrize("seeds", [range(FEW), pytest.param(range(FEW, MANY), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_settings_are_obeyed_or_refused_in_one_line(folder, at_home, kind):
-    check_inputs(folder, kind, range(FEW))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_settings_are_obeyed_or_refused_in_one_line(folder, at_home, kind):
-    check_inputs(folder, kind, range(FEW, MANY))
+def test_settings_are_obeyed_or_refused_in_one_line(folder, at_home, kind, seeds):
+    check_inputs(folder, input_of, kind, seeds)

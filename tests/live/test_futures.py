@@ -38,6 +38,12 @@ def earlier(run_s, **rest):
 QUEUE = [(0.0, 100.0), (1.0, 50.0), (2.0, 30.0)]
 
 
+@pytest.fixture
+def futures():
+    """Of jobs of which sixty took 100 s."""
+    return Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
+
+
 def believing(run, seconds, coming=None):
     return completions(run, [0, 1, 2], Future(seconds, coming))
 
@@ -52,7 +58,7 @@ def test_who_comes_later_overtakes_where_the_rule_has_it_so():
 
 
 def test_the_run_does_not_hear_of_who_may_come():
-    run = run_of([*QUEUE[:2], (2.0, 30.0)], "ssf")
+    run = run_of(QUEUE, "ssf")
     believing(run, {0: 9.0, 1: 9.0, 2: 9.0}, iter([(Job(0, "new", "p", 5.0, 1), 10.0)]))
     run.run()
     assert [run.end_s(seq) for seq in range(3)] == [100.0, 180.0, 130.0]
@@ -77,9 +83,8 @@ def test_few_jobs_that_ended_leave_it_open_how_long_others_run(limit_s):
     assert np.mean(run_s > 200.0) == pytest.approx(0.25 if limit_s == np.inf else 0.0, abs=0.08)
 
 
-def test_answers_are_of_the_last_futures_and_tell_their_age():
-    run, past = run_of(QUEUE), earlier([100.0] * 60)
-    futures = Futures(RunTimeDraws(past, futures=20, seed=0))
+def test_answers_are_of_the_last_futures_and_tell_their_age(futures):
+    run = run_of(QUEUE)
     assert np.isnan(futures.age_s(0.0))
     with pytest.raises(TraceError, match="no futures of it were played yet"):
         futures.answer("j1", 2.0)
@@ -96,9 +101,8 @@ def test_answers_are_of_the_last_futures_and_tell_their_age():
         futures.answer("j9", 12.0)
 
 
-def test_who_has_started_since_ends_after_its_run_whenever_it_was_to_start():
+def test_who_has_started_since_ends_after_its_run_whenever_it_was_to_start(futures):
     """Both take some 100 s, so that job 1 was to end after 200; it started after 10."""
-    futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
     futures.refresh(run_of(QUEUE))
     run_s = futures._played.end_s["j1"] - futures._played.start_s["j1"]
     told = futures.answer("j1", 12.0, started_s=10.0)
@@ -107,9 +111,8 @@ def test_who_has_started_since_ends_after_its_run_whenever_it_was_to_start():
     assert 50.0 < told.end.median_s < 150.0
 
 
-def test_a_start_that_is_late_is_as_likely_to_be_later_by_as_much_again():
+def test_a_start_that_is_late_is_as_likely_to_be_later_by_as_much_again(futures):
     """All futures had job 1 start by now, and nobody has heard of it."""
-    futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
     futures.refresh(run_of(QUEUE))
     latest_s = futures._played.start_s["j1"].max()
     told = [futures.answer("j1", latest_s + late_s).start for late_s in (0.0, 50.0, 400.0)]
@@ -121,9 +124,8 @@ def test_a_start_that_is_late_is_as_likely_to_be_later_by_as_much_again():
     assert high_s[0] == pytest.approx(1.0)
 
 
-def test_nobody_ends_before_it_starts():
+def test_nobody_ends_before_it_starts(futures):
     """However far starts and ends of others came from what was told, and though a start is late."""
-    futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
     futures.starts.tracker.known = [Position(9.0, ended=True)] * 60
     futures.ends.tracker.known = [Position(-9.0, ended=True)] * 60
     futures.refresh(run_of(QUEUE))

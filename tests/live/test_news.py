@@ -20,6 +20,10 @@ class Watched:
     def __init__(self, clock=REAL):
         self.slurm, self.record, self.clock = ImaginedSlurm(), ClusterRecord(), clock
 
+    def submit(self, *names, gpus=8, **more):
+        for name in names:
+            self.slurm.submit(name, "b", gpus, **more)
+
     def look(self, after_s=5.0):
         self.slurm.pass_time(after_s)
         found = news(self.slurm.look(self.slurm.now_s), self.record, POOLS, "account", self.clock)
@@ -44,8 +48,7 @@ def test_quotas_and_gpus_are_told_once_and_when_they_change():
 
 
 def test_a_job_from_submission_to_end(watched):
-    for name in ("b0", "b1", "b2"):
-        watched.slurm.submit(name, "b", 8)
+    watched.submit("b0", "b1", "b2")
     assert watched.look() == [(SUBMIT, "b0"), (START, "b0"), (SUBMIT, "b1"), (START, "b1"), (SUBMIT, "b2")]
     watched.slurm.end("b0")
     assert watched.look() == [(END, "b0"), (START, "b2")]
@@ -56,8 +59,7 @@ def test_a_job_from_submission_to_end(watched):
 
 
 def test_what_changes_is_told(watched):
-    for name in ("b0", "b1", "b2"):
-        watched.slurm.submit(name, "b", 8)
+    watched.submit("b0", "b1", "b2")
     watched.look()
     watched.slurm.jobs["b2"] = replace(watched.slurm.jobs["b2"], gpus=4, reason="JobHeldUser")
     assert watched.look() == [(CHANGE, "b2")]
@@ -76,8 +78,8 @@ def test_a_time_limit_that_is_lifted_binds_no_more(watched):
 
 
 def test_why_it_may_not_start_yet_is_told(watched):
-    for name in ("b0", "b1", "7_1"):
-        watched.slurm.submit(name, "b", 8, at_once=3 if name == "7_1" else 0)
+    watched.submit("b0", "b1")
+    watched.submit("7_1", at_once=3)
     watched.look()
     slurm, at_s = watched.slurm, watched.slurm.now_s
     slurm.jobs["7_1"] = replace(slurm.jobs["7_1"], reason="Dependency", after="afterany:b0")
@@ -127,8 +129,10 @@ def test_a_job_that_is_forgotten_has_ended(watched):
 
 
 def test_jobs_without_gpus_are_none_of_ours(watched):
-    watched.slurm.jobs["cpu"] = replace(IMAGINED, job_id="cpu", gpus=0, state="PENDING")
-    watched.slurm.jobs["untold"] = replace(IMAGINED, job_id="untold", gpus=None, state="PENDING")
+    jobs = watched.slurm.jobs
+    watched.submit("x", gpus=1)
+    plain = replace(jobs.pop("x"), state="PENDING")
+    jobs |= {name: replace(plain, job_id=name, gpus=gpus) for name, gpus in (("cpu", 0), ("untold", None))}
     assert watched.look() == []
 
 
@@ -143,8 +147,7 @@ def test_a_name_that_is_used_again_is_another_job(watched):
 
 
 def test_jobs_of_a_second_keep_the_order_of_their_ids(watched):
-    for name in ("9_10", "11", "9_8", "8"):
-        watched.slurm.submit(name, "b", 1)
+    watched.submit("9_10", "11", "9_8", "8", gpus=1)
     watched.look()
     watched.slurm.submit("12", "b", 1)
     watched.look()
@@ -155,12 +158,10 @@ def test_jobs_of_a_second_keep_the_order_of_their_ids(watched):
 
 def test_who_starts_or_ends_within_the_second_does_so_after_coming(watched):
     """The second of a second is told to have come a moment later than Slurm's whole second, and ends with it."""
-    for name in ("1", "2", "3"):
-        watched.slurm.submit(name, "b", 1)
-    watched.slurm.end("2")
-    watched.slurm.jobs["3"] = replace(
-        watched.slurm.jobs["3"], state="CANCELLED", start_s=nan, end_s=watched.slurm.now_s
-    )
+    slurm = watched.slurm
+    watched.submit("1", "2", "3", gpus=1)
+    slurm.end("2")
+    slurm.jobs["3"] = replace(slurm.jobs["3"], state="CANCELLED", start_s=nan, end_s=slurm.now_s)
     watched.look()
     one, two, three = (watched.record.jobs[name] for name in ("1", "2", "3"))
     assert [two.over, three.over, three.start] == [True, True, None]
@@ -178,12 +179,3 @@ def test_a_clock_that_runs_faster():
     assert (jobs.jobs[0].submit_s, jobs.duration_s[0], jobs.known_s[0]) == (0.0, 300.0, 600.0)
     assert jobs.jobs[0].requirements.time_limit_s == 3600.0
     assert watched.clock.real(600.0) == 1_000_010.0
-
-
-def made():
-    slurm = ImaginedSlurm()
-    slurm.submit("x", "a", 1, limit_s=inf)
-    return slurm.jobs["x"]
-
-
-IMAGINED = made()

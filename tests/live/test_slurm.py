@@ -1,13 +1,13 @@
 """Slurm's commands: what they say is read, and what goes wrong is one line."""
 
 import stat
-import time
 from math import inf
 
 import pytest
 
 from jobcast.domain.errors import ClusterError
 from jobcast.live.slurm import Node, Qos, Slurm, node_of
+from tests.shared import time_zone
 
 SAYS = {
     "squeue": '{"jobs": []}',
@@ -140,16 +140,11 @@ def test_a_history_without_jobs(commands, tmp_path):
 
 
 @pytest.mark.parametrize("from_s", [1_792_887_300.5, 1_792_890_900.0])
-def test_the_accounting_is_asked_for_an_instant_not_for_a_time_of_day(commands, monkeypatch, from_s):
+def test_the_accounting_is_asked_for_an_instant_not_for_a_time_of_day(commands, from_s):
     """02:15 in Berlin on 25 October 2026, in summer time (00:15 UTC) and an hour later, when summer time has ended."""
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
     commands("sacct", f"echo '{HEAD}'")
-    try:
+    with time_zone("Europe/Berlin"):
         assert Slurm().history(from_s, "account") is None
-    finally:
-        monkeypatch.undo()
-        time.tzset()
     (since,) = [word for word in commands.called.read_text().split() if word.startswith("--starttime=")]
     assert since == f"--starttime=uts{int(from_s)}"
 

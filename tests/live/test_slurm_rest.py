@@ -1,7 +1,7 @@
 """What is told where slurmrestd refuses."""
 
 import threading
-import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -10,6 +10,7 @@ import pytest
 
 from jobcast.domain.errors import ClusterError
 from jobcast.live.slurm_rest import SlurmRest
+from tests.shared import time_zone
 
 
 class Refuses(BaseHTTPRequestHandler):
@@ -23,16 +24,23 @@ class Refuses(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
-@pytest.mark.parametrize("status", [401, 404, 500])
-def test_who_is_refused_is_told_what_to_look_at(status):
-    with HTTPServer(("127.0.0.1", 0), Refuses) as server:
-        server.status = status
+@contextmanager
+def asked_once(handler):
+    """A server that answers one request, and who asks it."""
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
+        yield server, SlurmRest(f"http://127.0.0.1:{server.server_port}")
+        thread.join()
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_who_is_refused_is_told_what_to_look_at(status):
+    with asked_once(Refuses) as (server, rest):
+        server.status = status
         told = f"slurmrestd: jobs: answers with status {status}; see that slurmctld runs, the token holds .* v0.0.38"
         with pytest.raises(ClusterError, match=told):
-            SlurmRest(f"http://127.0.0.1:{server.server_port}").queue()
-        thread.join()
+            rest.queue()
 
 
 class InUtc(Refuses):
@@ -49,17 +57,8 @@ class InUtc(Refuses):
         self.wfile.write(b'{"jobs": []}')
 
 
-def test_a_history_begins_when_it_should_whatever_the_time_zone_of_slurmrestd(monkeypatch):
+def test_a_history_begins_when_it_should_whatever_the_time_zone_of_slurmrestd():
     """Jobs that ended meanwhile were missed where it runs west of who asks."""
-    with HTTPServer(("127.0.0.1", 0), InUtc) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        monkeypatch.setenv("TZ", "Asia/Tokyo")
-        time.tzset()
-        try:
-            assert SlurmRest(f"http://127.0.0.1:{server.server_port}").history(1_700_000_000.5, "account") is None
-        finally:
-            monkeypatch.undo()
-            time.tzset()
-        thread.join()
+    with asked_once(InUtc) as (server, rest), time_zone("Asia/Tokyo"):
+        assert rest.history(1_700_000_000.5, "account") is None
         assert server.since_s == 1_700_000_000.0

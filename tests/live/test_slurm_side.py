@@ -2,14 +2,24 @@
 
 from dataclasses import replace
 
+import pytest
+
 from jobcast.live.event_log import SUBMIT, EventLog
 from jobcast.live.slurm_side import HEARD_S, STALE_S, SlurmSide
 from tests.live.test_advisor import advisor_of, busy
 
 
-def test_advice_and_leases_with_their_age(tmp_path):
-    slurm = busy()
-    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+@pytest.fixture
+def slurm():
+    return busy()
+
+
+@pytest.fixture
+def side(slurm, tmp_path):
+    return SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+
+
+def test_advice_and_leases_with_their_age(slurm, side):
     assert side.advice()["degraded"] == ["nothing was seen of Slurm yet"]
     side.look()
     slurm.pass_time(4.0)
@@ -20,9 +30,7 @@ def test_advice_and_leases_with_their_age(tmp_path):
     assert side.advice()["actions"] == []
 
 
-def test_who_waits_for_nodes_is_known_as_of_the_last_look(tmp_path):
-    slurm = busy()
-    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+def test_who_waits_for_nodes_is_known_as_of_the_last_look(slurm, side):
     slurm.jobs["b3"] = replace(slurm.jobs["b3"], reason="Resources")
     assert side.waits_for("b3") == ""
     side.look()
@@ -33,10 +41,8 @@ def test_who_waits_for_nodes_is_known_as_of_the_last_look(tmp_path):
     assert side.waits_for("b3") == ""
 
 
-def test_who_asks_for_one_of_several_types_of_gpus_is_told_how_many_are_held(tmp_path, monkeypatch):
+def test_who_asks_for_one_of_several_types_of_gpus_is_told_how_many_are_held(slurm, side, monkeypatch):
     """Of the 4 nodes of 8 GPUs, 24 of which are held, three have A100 and one H100."""
-    slurm = busy()
-    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
     slurm.jobs["b3"] = replace(slurm.jobs["b3"], asks=(frozenset(["partition gpu"]), frozenset(["gpu a100"])))
     plain = slurm.nodes()
     held = [node.held for node in plain.values()]
@@ -62,9 +68,7 @@ def test_who_asks_for_one_of_several_types_of_gpus_is_told_how_many_are_held(tmp
     assert side.waits_for("b3") == ""
 
 
-def test_a_slurm_that_does_not_answer_is_told_without_its_words(tmp_path, caplog):
-    slurm = busy()
-    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+def test_a_slurm_that_does_not_answer_is_told_without_its_words(slurm, side, caplog):
     slurm.fails.add("look")
     for _ in range(3):
         side.look()
@@ -75,9 +79,7 @@ def test_a_slurm_that_does_not_answer_is_told_without_its_words(tmp_path, caplog
     assert side.advice()["degraded"] == []
 
 
-def test_who_is_not_known_is_looked_for_and_not_again_and_again(tmp_path):
-    slurm = busy()
-    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+def test_who_is_not_known_is_looked_for_and_not_again_and_again(slurm, side, tmp_path):
 
     def known():
         return {event.job_id for _, event in EventLog(tmp_path).since(0) if event.kind == SUBMIT}
@@ -94,9 +96,7 @@ def test_who_is_not_known_is_looked_for_and_not_again_and_again(tmp_path):
     assert side.advice()["as_of"] == told["as_of"]
 
 
-def test_a_slurm_that_hangs_or_fails_holds_up_nobody(tmp_path):
-    slurm = busy()
-    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+def test_a_slurm_that_hangs_or_fails_holds_up_nobody(slurm, side):
     with side._lock:  # a look that does not come back
         side.hear()
     assert side.advice()["degraded"] == ["nothing was seen of Slurm yet"]

@@ -80,15 +80,15 @@ def compared(policy, workload, many, **settings):
     return views, changes
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "ssf", "mmfs", "sia", "sia_risk", "sia_preempt"])
-def test_decisions_of_a_rebuilt_view_are_the_simulators(policy):
-    views, changes = compared(policy, world(1, 200), 50)
-    assert views == 50
-    assert changes > 10
-
-
-def test_decisions_by_what_advise_does_by_default_are_the_simulators():
-    views, changes = compared("sia", world(1, 200), 50, **find_policy("sia").overtaking)
+@pytest.mark.parametrize(
+    ("policy", "rules"),
+    [
+        *((policy, {}) for policy in ("fcfs", "ssf", "mmfs", "sia", "sia_risk", "sia_preempt")),
+        ("sia", find_policy("sia").overtaking),  # as `jobcast advise` does by default
+    ],
+)
+def test_decisions_of_a_rebuilt_view_are_the_simulators(policy, rules):
+    views, changes = compared(policy, world(1, 200), 50, **rules)
     assert views == 50
     assert changes > 10
 
@@ -101,6 +101,11 @@ def test_ten_thousand_decisions_are_the_simulators(policy):
 
 def submitted(name, pool, gpus, at_s=0.0):
     return Event(at_s, SUBMIT, name, at_s, {"pool": pool, "gpus": gpus})
+
+
+def running(name, pool, gpus, **facts):
+    """A job that runs from 0 s on."""
+    return submitted(name, pool, gpus), Event(0.0, START, name, 0.0, facts)
 
 
 def stood(events, now_s=100.0, believed_s=50.0):
@@ -117,26 +122,25 @@ def test_what_is_not_known_yet_has_not_happened():
 
 
 def test_a_job_that_outlives_its_forecast_runs_on_for_a_moment():
-    run = stood([submitted("a", "p", 4), Event(0.0, START, "a", 0.0), submitted("b", "p", 4, 50.0)])
+    run = stood([*running("a", "p", 4), submitted("b", "p", 4, 50.0)])
     future = run.fork().run()
     assert [future.end_s(seq) for seq in (0, 1)] == [101.0, 151.0]
     assert run.now_s == 100.0
 
 
 def test_spare_gpus_count_against_no_quota():
-    run = stood([submitted("a", "p", 4), Event(0.0, START, "a", 0.0, {"dedicated": False})], 20.0)
+    run = stood(running("a", "p", 4, dedicated=False), 20.0)
     assert (run.cluster.pools["p"].allocated, run.cluster.pools["p"].dedicated) == (4.0, 0.0)
 
 
 def test_a_quota_that_was_lowered_leaves_its_running_jobs():
-    events = [event for name in "ab" for event in (submitted(name, "p", 4), Event(0.0, START, name, 0.0))]
-    assert stood(events).cluster.pools["p"].dedicated == 8.0
+    assert stood([*running("a", "p", 4), *running("b", "p", 4)]).cluster.pools["p"].dedicated == 8.0
 
 
 def test_an_end_that_was_not_heard_leaves_nothing_idle_and_stops_nobody():
     """Six jobs of 4 GPUs where the pools have 16: each pool has what its own hold, and what comes free is handed on."""
-    rows = [(submitted(name, "p", 4), Event(0.0, START, name, 0.0)) for name in "abcdef"]
-    run = stood([*(event for pair in rows for event in pair), submitted("g", "p", 4), submitted("h", "q", 1)])
+    held = [event for name in "abcdef" for event in running(name, "p", 4)]
+    run = stood([*held, submitted("g", "p", 4), submitted("h", "q", 1)])
     assert len(run.cluster.running) == 6
     assert run.cluster.free_gpus == 0.0
     run.run()
@@ -146,8 +150,8 @@ def test_an_end_that_was_not_heard_leaves_nothing_idle_and_stops_nobody():
 def test_a_pool_whose_gpus_are_lent_waits_until_they_are_its_own():
     """q's 6 GPUs and r's 8 are held by p's jobs on lease; what comes free is handed on though nobody of r has ended."""
     loans = [("a", "p", 4), ("b", "p", 2), ("c", "p", 4), ("d", "p", 4), ("e", "p", 4)]
-    rows = [(submitted(*one), Event(0.0, START, one[0], 0.0, {"dedicated": False})) for one in loans]
-    run = stood([*(event for pair in rows for event in pair), submitted("f", "r", 8), submitted("g", "q", 6)])
+    held = [event for one in loans for event in running(*one, dedicated=False)]
+    run = stood([*held, submitted("f", "r", 8), submitted("g", "q", 6)])
     assert run.cluster.free_gpus == 0.0
     run.run()
     assert {run.jobs[seq].job_id: run.end_s(seq) for seq in (5, 6)} == {"f": 151.0, "g": 151.0}
@@ -183,8 +187,8 @@ def test_who_waits_in_a_pool_of_which_nothing_is_up_is_left_out():
 
 def test_what_a_slurm_holds_it_can_hold_whatever_is_up():
     """Three jobs of 4 GPUs where 5 are up: an owner took GPUs that were granted, or a node goes down."""
-    rows = [(submitted(name, "p", 4), Event(0.0, START, name, 0.0)) for name in "abc"]
-    run = stood([Event(0.0, GPUS, "", 0.0, {"gpus": 5}), *(event for pair in rows for event in pair)])
+    held = [event for name in "abc" for event in running(name, "p", 4)]
+    run = stood([Event(0.0, GPUS, "", 0.0, {"gpus": 5}), *held])
     assert len(run.cluster.running) == 3
     assert sum(pool.quota for pool in run.cluster.pools.values()) == 12
 
@@ -212,10 +216,9 @@ def test_a_requeued_job_waits_again():
 
 
 def test_of_what_is_down_each_pool_lacks_its_share():
-    events = [submitted("a", "q", 6), Event(0.0, START, "a", 0.0), Event(0.0, GPUS, "", 0.0, {"gpus": 9})]
+    events = [*running("a", "q", 6), Event(0.0, GPUS, "", 0.0, {"gpus": 9})]
     # 18 by quota, 9 there: halves, but for the job of 6 that runs.
     assert {name: pool.quota for name, pool in stood(events).cluster.pools.items()} == {"p": 2, "q": 6, "r": 4}
     # A job of no pool of ours holds GPUs, too.
-    stranger = [submitted("s", "nobody", 9), Event(0.0, START, "s", 0.0)]
-    fewer = stood(events + stranger).cluster.pools
+    fewer = stood([*events, *running("s", "nobody", 9)]).cluster.pools
     assert {name: pool.quota for name, pool in fewer.items()} == {"q": 6}

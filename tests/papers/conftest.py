@@ -4,8 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from jobcast.pipelines.report.look import WIDE, painted
+
+
+def answered(command, *words):
+    """What a command of a paper says, which must end well."""
+    answer = CliRunner().invoke(command, [str(word) for word in words])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
 
 
 @pytest.fixture(scope="session")

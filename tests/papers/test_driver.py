@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from jobcast.domain.errors import ConfigError
 from papers import driver
+from tests.papers.conftest import answered
 
 PAPERS = ("andreas", "mlfs", "pcs", "shockwave", "sia")
 COMMANDS = {name: import_module(f"papers.{name}.__main__") for name in PAPERS}
@@ -62,9 +63,7 @@ def test_options_reach_the_figures(name, data, monkeypatch, tmp_path):
 
     monkeypatch.setattr(driver, "import_module", lambda path: types.SimpleNamespace(**{item: figure}))
     own, found, wanted = OPTIONS[name]
-    words = [item, "--seeds", 3, "--jobs", 4, "--out", tmp_path / "out", *own]
-    answer = CliRunner().invoke(command.main, [str(word) for word in words])
-    assert answer.exit_code == 0, answer.output
+    answered(command.main, item, "--seeds", 3, "--jobs", 4, "--out", tmp_path / "out", *own)
     [bench] = seen
     assert (bench.jobs, found(bench)) == (4, wanted)
     assert bench.seeds in (3, (0, 1, 2))

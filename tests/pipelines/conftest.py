@@ -133,14 +133,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """
     # One for all workers, and for other folders' tests that import this fixture.
     root = shared_folder(tmp_path_factory, "run")
-    made = Run(
-        root / "week.parquet",
-        root / "pools.csv",
-        root / "params.yaml",
-        root / "home",
-        root / "out",
-        "2024-01-05T00:00:00Z",
-    )
+    names = ("week.parquet", "pools.csv", "params.yaml", "home", "out")
+    made = Run(*(root / name for name in names), "2024-01-05T00:00:00Z")
     made_once(root, lambda: _make(made))
     yield made
     # Tests of other workers compare what lies in this home: who asks for completions keeps promises in one of its own.

@@ -11,7 +11,7 @@ import pytest
 from jobcast.domain.law import EPOCHS, RUNTIME, SPEEDUP, TASKS
 from jobcast.schedulers import registry
 from jobcast.testing import check_policy, registered
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
 from tests.pipelines.conftest import Shell
 
 HERE = Path(__file__).parent
@@ -27,14 +27,7 @@ LAWS = {
     "emptiest": (TASKS,),
     "greenest": (EPOCHS,),
 }
-TRACE = """job_id,pool,submit_time,duration,gpus
-1,a,0,600,2
-2,a,0,900,1
-3,b,60,300,4
-4,b,120,1200,1
-5,a,300,450,2
-6,b,300,60,1
-"""
+ROWS = ("1,a,u,0,600,2", "2,a,u,0,900,1", "3,b,u,60,300,4", "4,b,u,120,1200,1", "5,a,u,300,450,2", "6,b,u,300,60,1")
 NODES = "nodes:\n  - {count: 2, gpus: 4, gpu_type: v100}\n  - {count: 1, gpus: 2, gpu_type: t4}\npools: {a: 6, b: 4}\n"
 FACTS = ("--facts", "speedups,training,goodput,tasks,epochs,due")
 
@@ -62,14 +55,9 @@ def shell(tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("enriched")
-
-
-@pytest.fixture
-def trace(shell, folder):
+def trace(tmp_path_factory):
     """Options of a small trace with all facts, and of its nodes."""
-    return enriched_once(shell, folder, TRACE, NODES, *FACTS)
+    return enriched_trace(tmp_path_factory.mktemp("enriched"), ROWS, NODES, *FACTS)
 
 
 def types_of(path):

@@ -7,15 +7,24 @@ import shutil
 import subprocess
 import time
 from itertools import count
+from pathlib import Path
+
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE_MS = 60_000
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
+PICTURES = os.environ.get("JOBCAST_PICTURES")
+"""A folder for pictures of pages, to be looked at."""
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 def found():
     """Its path, None where there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+needed = pytest.mark.skipif(found() is None, reason="there is no Chromium here")
 
 
 class Browser:
@@ -112,22 +121,18 @@ class Browser:
         )
         assert self.run(script), f"{condition}: {self.run('document.body.innerText')}"
 
-    def press(self, key, text=""):
+    def press(self, key):
         """A key goes down and up."""
-        codes = {"Tab": 9, "Enter": 13}
-        about = {
-            "key": key,
-            "windowsVirtualKeyCode": codes.get(key, 0),
-            "text": text or ("\r" if key == "Enter" else ""),
-        }
-        self._send("Input.dispatchKeyEvent", type="keyDown", **about)
+        code, text = KEYS[key]
+        self._send("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, text=text)
         self._send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text):
         """Text goes where the focus is."""
         self._send("Input.insertText", text=text)
 
-    def picture(self, path):
-        """All of the page, as PNG."""
-        data = self._send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        path.write_bytes(base64.b64decode(data))
+    def picture(self, name):
+        """All of the page, as PNG, where pictures are wanted."""
+        if PICTURES:
+            data = self._send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+            Path(PICTURES, f"{name}.png").write_bytes(base64.b64decode(data))

@@ -5,6 +5,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -84,6 +85,15 @@ def queue():
     yield "submit", "next", NOW_S - 30.0, {"pool": "calm", "gpus": 16, "user": "bob"}
     yield "submit", "last", NOW_S - 20.0, {"pool": "calm", "gpus": 16, "user": "bob", "time_limit_s": 60.0}
     yield "submit", "wide", NOW_S - 10.0, {"pool": "calm", "gpus": 99}
+
+
+@contextmanager
+def begun(registry, *events, access=ACCESS_OF_ALL, **options):
+    """A server that plays first come, first served, and has heard of these events by NOW_S."""
+    with Site(registry, access, policy="fcfs", **options) as site:
+        site.now_s = NOW_S
+        site.post(*events)
+        yield site
 
 
 def filled(site):

@@ -14,7 +14,7 @@ from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
 from jobcast.live.state import LogReader
 from tests.live.imagined_slurm import ImaginedSlurm
-from tests.live.server.site import NOW_S, POOLS, Site, filled, past, queue
+from tests.live.server.site import NOW_S, POOLS, Site, begun, filled, past, queue
 
 TOKENS = {"ada": "a" * 20, "bob": "b" * 20, "root": "c" * 20}
 ACCESS = Access(
@@ -83,15 +83,9 @@ def test_a_job_that_is_not_submitted_with_several_widths_and_limits(site):
     # Nobody queues in the other pool.
     (free,) = site.told("/v1/eta", {"pool": "busy", "gpus": 1})["answers"]
     assert seconds(free["start"]["p95"]) <= 5.0
-    for wrong in (
-        {"pool": "none"},
-        {"gpus": []},
-        {"gpus": [1] * 9},
-        {"gpus": [1] * 8, "time_limit_s": [1.0] * 3},
-        {"gpus": -1},
-        {"time_limit_s": 0},
-        {"more": 1},
-    ):
+    many = {"gpus": [1] * 8, "time_limit_s": [1.0] * 3}
+    wrongs = ({"pool": "none"}, {"gpus": []}, {"gpus": [1] * 9}, {"gpus": -1}, {"time_limit_s": 0}, {"more": 1}, many)
+    for wrong in wrongs:
         assert site.ask("/v1/eta", {**body, **wrong})[0] == 422
 
 
@@ -105,9 +99,6 @@ def test_a_line_for_people(site):
     assert first.startswith("8 GPUs for at most 1 h: expected to start ")
     assert second.endswith("nothing can be said of when it starts (it asks for 17 GPUs, and pool calm has 16)")
     assert site.ask("/v1/jobs/next/eta?format=html")[0] == 422
-
-
-def test_a_line_tells_what_is_old(site):
     site.now_s += 100.0
     line = site.ask("/v1/jobs/next/eta?format=text")[1].decode()
     assert "nothing was heard of the cluster for more than 60 s" in line
@@ -152,9 +143,7 @@ def last(site, user):
 
 
 def test_nothing_is_said_where_nothing_ended_yet(registry):
-    with Site(registry, policy="fcfs") as site:
-        site.now_s = NOW_S
-        site.post(*queue())
+    with begun(registry, *queue()) as site:
         told = site.told("/v1/jobs/next/eta")
         assert told["start"] is None
         assert "no job has ended yet" in told["why"]
@@ -165,8 +154,7 @@ def test_nothing_is_said_where_nothing_ended_yet(registry):
 
 
 def test_a_job_that_is_not_submitted_before_futures_were_played(registry):
-    with Site(registry, policy="fcfs") as site:
-        site.now_s = NOW_S
+    with begun(registry) as site:
         site.service.refresh()
         site.post(*past(), *queue())
         (told,) = site.told("/v1/eta", {"pool": "calm", "gpus": 8})["answers"]
@@ -258,16 +246,14 @@ def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
 def test_beside_a_slurm_who_fits_the_quota_overtakes_who_does_not(registry):
     """Calm's 16 GPUs: 12 are held, one job waits for 16, and behind it one for 2."""
     told = {}
+    rows = (
+        ("submit", "runs", NOW_S - 50.0, {"pool": "calm", "gpus": 12}),
+        ("start", "runs", NOW_S - 40.0, {}),
+        ("submit", "wide", NOW_S - 30.0, {"pool": "calm", "gpus": 16}),
+        ("submit", "narrow", NOW_S - 20.0, {"pool": "calm", "gpus": 2}),
+    )
     for backfill in (False, True):
-        with Site(registry, policy="fcfs", backfill=backfill) as site:
-            site.now_s = NOW_S
-            site.post(
-                *past(),
-                ("submit", "runs", NOW_S - 50.0, {"pool": "calm", "gpus": 12}),
-                ("start", "runs", NOW_S - 40.0, {}),
-                ("submit", "wide", NOW_S - 30.0, {"pool": "calm", "gpus": 16}),
-                ("submit", "narrow", NOW_S - 20.0, {"pool": "calm", "gpus": 2}),
-            )
+        with begun(registry, *past(), *rows, backfill=backfill) as site:
             site.service.refresh()
             told[backfill] = seconds(site.told("/v1/jobs/narrow/eta")["start"]["p50"])
     assert told[True] <= 5.0
@@ -276,11 +262,9 @@ def test_beside_a_slurm_who_fits_the_quota_overtakes_who_does_not(registry):
 
 def test_quotas_whose_gpus_are_on_lease_keep_nobody_from_an_answer(registry):
     """Jobs of busy hold all GPUs, and calm's own wait for them, whatever their quota."""
-    with Site(registry, policy="fcfs", backfill=True) as site:
-        site.now_s = NOW_S
-        full = [(kind, "full", NOW_S - 40.0, {"pool": "busy", "gpus": 32}) for kind in ("submit", "start")]
-        owner = ("submit", "owner", NOW_S - 30.0, {"pool": "calm", "gpus": 16})
-        site.post(*past(), *full, *lent(), owner)
+    full = [(kind, "full", NOW_S - 40.0, {"pool": "busy", "gpus": 32}) for kind in ("submit", "start")]
+    owner = ("submit", "owner", NOW_S - 30.0, {"pool": "calm", "gpus": 16})
+    with begun(registry, *past(), *full, *lent(), owner, backfill=True) as site:
         site.service.refresh()
         assert site.service.etas.trouble == ""
         assert 20.0 < seconds(site.told("/v1/jobs/owner/eta")["start"]["p50"]) < 110.0
@@ -289,26 +273,22 @@ def test_quotas_whose_gpus_are_on_lease_keep_nobody_from_an_answer(registry):
 @pytest.mark.parametrize(("other_s", "alike"), [(86_400.0, False), (3_600.0, True)])
 def test_a_limit_that_all_jobs_have_says_nothing_of_their_run_times(registry, other_s, alike):
     """Jobs of calm run for 100 s, those of busy for 2,000 s; all that were submitted lately have a limit."""
-    with Site(registry, policy="fcfs") as site:
-        site.now_s = NOW_S
-        # Of busy's jobs the last have ended under the limit that a job of calm has.
-        ends = [("end", f"long{at}", 3_000.0 + at, {}) for at in range(60)]
-        ran = [
-            (kind, f"long{at}", 1_000.0 + at, {"pool": "busy", "gpus": 1, "time_limit_s": 86_400.0})
-            for at in range(60)
-            for kind in ("submit", "start")
-        ]
-        asks = {"gpus": 16, "pool": "calm", "time_limit_s": 86_400.0}
-        other = ("submit", "other", NOW_S, {"pool": "busy", "gpus": 1, "time_limit_s": other_s})
-        site.post(*past(), *ran, *ends, ("submit", "asked", NOW_S, asks), other)
+    # Of busy's jobs the last have ended under the limit that a job of calm has.
+    ends = [("end", f"long{at}", 3_000.0 + at, {}) for at in range(60)]
+    narrow = {"pool": "busy", "gpus": 1}
+    asks = {"time_limit_s": 86_400.0}
+    ran = [(kind, f"long{at}", 1_000.0 + at, narrow | asks) for at in range(60) for kind in ("submit", "start")]
+    asked = ("submit", "asked", NOW_S, {"gpus": 16, "pool": "calm"} | asks)
+    other = ("submit", "other", NOW_S, narrow | {"time_limit_s": other_s})
+    with begun(registry, *past(), *ran, *ends, asked, other) as site:
         site.service.refresh()
         end_s = seconds(site.told("/v1/jobs/asked/eta")["end"]["p50"])
         assert (end_s > 1_000.0) is alike
 
 
 def test_how_old_news_may_be_is_told(registry):
-    with Site(registry, policy="fcfs", stale_s=600.0) as site:
-        filled(site)
+    with begun(registry, *past(), *queue(), stale_s=600.0) as site:
+        site.service.refresh()
         site.now_s += 590.0
         assert not any("nothing was heard" in one for one in site.told("/v1/jobs/next/eta")["degraded"])
         site.now_s += 20.0
@@ -389,10 +369,8 @@ def of_array(task, **facts):
 
 def test_tasks_beyond_the_bound_of_their_array_start_as_others_end(registry):
     """Jobs take 100 s. Of four tasks one may run at a time; the first has run for 40 s, and calm's GPUs are idle."""
-    with Site(registry, policy="fcfs", backfill=True) as site:
-        site.now_s = NOW_S
-        tasks = [("submit", f"7_{task}", NOW_S - 50.0, {"pool": "calm", "gpus": 1}) for task in range(4)]
-        site.post(*past(), *tasks, ("start", "7_0", NOW_S - 40.0, {}))
+    tasks = [("submit", f"7_{task}", NOW_S - 50.0, {"pool": "calm", "gpus": 1}) for task in range(4)]
+    with begun(registry, *past(), *tasks, ("start", "7_0", NOW_S - 40.0, {}), backfill=True) as site:
         site.service.take([of_array(task, at_once=1) for task in (1, 2, 3)])
         site.service.refresh()
         told = [site.told(f"/v1/jobs/7_{task}/eta") for task in range(4)]
@@ -406,19 +384,17 @@ def test_tasks_beyond_the_bound_of_their_array_start_as_others_end(registry):
 
 
 def test_who_was_requeued_starts_from_when_it_may_and_who_is_held_by_hand_never(registry):
-    with Site(registry, policy="fcfs", backfill=True) as site:
-        site.now_s = NOW_S
-        names = ("again", "held", "chained", "limited")
-        site.post(*past(), *(("submit", name, NOW_S - 50.0, {"pool": "calm", "gpus": 4}) for name in names))
-        facts = {
-            "again": {"waits_for": "BeginTime", "eligible_s": NOW_S + 120.0},
-            "held": {"waits_for": "JobHeldUser"},
-            "chained": {"waits_for": "Dependency", "after": "afterany:again(unfulfilled)"},
-            "limited": {"waits_for": "QOSMaxGRESPerUser"},
-        }
-        site.service.take([Event(NOW_S, CHANGE, name, NOW_S, {"held": True, **facts[name]}) for name in names])
+    facts = {
+        "again": {"waits_for": "BeginTime", "eligible_s": NOW_S + 120.0},
+        "held": {"waits_for": "JobHeldUser"},
+        "chained": {"waits_for": "Dependency", "after": "afterany:again(unfulfilled)"},
+        "limited": {"waits_for": "QOSMaxGRESPerUser"},
+    }
+    rows = (("submit", name, NOW_S - 50.0, {"pool": "calm", "gpus": 4}) for name in facts)
+    with begun(registry, *past(), *rows, backfill=True) as site:
+        site.service.take([Event(NOW_S, CHANGE, name, NOW_S, {"held": True, **own}) for name, own in facts.items()])
         site.service.refresh()
-        told = {name: site.told(f"/v1/jobs/{name}/eta") for name in names}
+        told = {name: site.told(f"/v1/jobs/{name}/eta") for name in facts}
         assert seconds(told["again"]["start"]["p50"]) == pytest.approx(120.0, abs=2.0)
         assert (told["held"]["start"], told["chained"]["start"]) == (None, None)
         assert told["held"]["why"] == "it is held, and may not start yet (JobHeldUser)"
@@ -428,10 +404,8 @@ def test_who_was_requeued_starts_from_when_it_may_and_who_is_held_by_hand_never(
 
 def test_of_who_is_suspended_no_end_is_told_and_it_goes_on_from_where_it_stopped(registry):
     """Jobs take 100 s, and it had run for 40 s when it was suspended 1,000 s ago."""
-    with Site(registry, policy="fcfs") as site:
-        site.now_s = NOW_S
-        site.post(*past(), ("submit", "a", NOW_S - 1_040.0, {"pool": "calm", "gpus": 16}))
-        site.post(("start", "a", NOW_S - 1_040.0, {}), ("submit", "b", NOW_S - 30.0, {"pool": "calm", "gpus": 16}))
+    first = [(kind, "a", NOW_S - 1_040.0, {"pool": "calm", "gpus": 16}) for kind in ("submit", "start")]
+    with begun(registry, *past(), *first, ("submit", "b", NOW_S - 30.0, {"pool": "calm", "gpus": 16})) as site:
         facts = {"paused_s": 0.0, "suspended_s": NOW_S - 1_000.0}
         site.service.take([Event(NOW_S, CHANGE, "a", NOW_S, facts)])
         site.service.refresh()

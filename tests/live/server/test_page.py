@@ -1,24 +1,15 @@
 """The page for people, in a real browser: wide and narrow, by keyboard, dark and light, without a mistake."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from tests.live.server.browser import Browser, found
+from tests.live.server.browser import OVERFLOW, Browser, needed
 from tests.live.server.site import NOW_S, Site, filled
 from tests.live.server.test_etas import ACCESS, TOKENS, Lender, filled_by_root
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(found() is None, reason="there is no Chromium here"),
-]
+pytestmark = [pytest.mark.slow, needed]
 MARKUP = '<img src=x onerror="document.title=1">'
 SHOWN = "document.querySelectorAll('.pool').length === 2"
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TWO_LINES_PX = 46
-PICTURES = os.environ.get("JOBCAST_PICTURES")
-"""A folder for pictures of the page, to be looked at."""
 
 
 @pytest.fixture
@@ -31,11 +22,6 @@ def browser(tmp_path):
 def site(registry):
     with Site(registry, policy="fcfs", advisor=Lender()) as site:
         yield filled(site)
-
-
-def pictured(browser, name):
-    if PICTURES:
-        browser.picture(Path(PICTURES) / f"{name}.png")
 
 
 def at(site):
@@ -65,7 +51,7 @@ def test_all_is_shown_within_the_width(browser, site, width, dark):
     assert (ground == "rgb(18, 22, 27)") == dark
     browser.run("document.getElementById('job').value = 'next'; document.getElementById('job-form').requestSubmit()")
     browser.wait("document.getElementById('job-facts').innerText.includes('Starts')")
-    pictured(browser, f"{width}-{'dark' if dark else 'light'}")
+    browser.picture(f"{width}-{'dark' if dark else 'light'}")
     assert browser.errors == []
 
 
@@ -116,7 +102,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab_alone(browser, registry):
         assert browser.run("document.querySelectorAll('.pool').length") == 0
         browser.run("document.getElementById('token').focus()")
         browser.type(TOKENS["bob"])
-        pictured(browser, "token")
+        browser.picture("token")
         browser.press("Enter")
         browser.wait(SHOWN)
         browser.wait("document.activeElement.id === 'job'")

@@ -36,10 +36,8 @@ def test_outcomes_are_kept_and_coverage_is_counted_by_version(site, registry):
     site.post(("end", "next", NOW_S + 7000.0, {}))
     site.service.refresh()
     outcomes = PromiseLedger(registry.home).outcomes()
-    assert {event[0::2]: one.event_s for event, one in outcomes.items()} == {
-        ("next", "start"): NOW_S + 61.0,
-        ("next", "end"): NOW_S + 7000.0,
-    }
+    came_s = {event[0::2]: one.event_s for event, one in outcomes.items()}
+    assert came_s == {("next", "start"): NOW_S + 61.0, ("next", "end"): NOW_S + 7000.0}
     found = site.told("/v1/promises")
     # Within, and far beyond the upper end; who was cancelled while it waited breaks no promise.
     counted = {row["kind"]: (row["due_90"], row["kept"], row["broken_high"]) for row in found["versions"]}

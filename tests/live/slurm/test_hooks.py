@@ -323,21 +323,6 @@ def test_a_jobs_name_is_text(slurm: SlurmCluster, name: str):
 
 @alone
 @pytest.mark.slow
-@pytest.mark.parametrize("server", ["dead", "hangs", "drips", "refuses", "babbles", "floods"])
-def test_a_bad_server_costs_half_a_second_and_says_nothing(slurm: SlurmCluster, server: str):
-    bad = {"hangs": hanging(), "drips": dripping, "babbles": babbling, "floods": flooding}
-    with serving(before=bad.get(server, lambda handler: None)) as asked:
-        url = f"http://{HOST}:{free_ports(1)[0]}" if server == "dead" else asked.url
-        without = [sbatch(slurm, "-A", "poolb", JOBCAST_URL="") for _ in range(5)]
-        asking = [sbatch(slurm, "-A", "poolb", JOBCAST_URL=url) for _ in range(5)]
-    assert {said for _, _, said in asking} == {""}
-    seconds = [sorted(took_s for took_s, *_ in rows) for rows in (without, asking)]
-    print(f"{server}: longest {seconds[1][-1]:.2f} s, median {seconds[1][2]:.2f} s, without {seconds[0][2]:.2f} s")
-    assert min(asking)[0] - min(without)[0] <= MOST_S
-
-
-@alone
-@pytest.mark.slow
 def test_the_controller_tells_who_submits(slurm: SlurmCluster):
     told = slurm.home / "run/told"
     told.write_text(f"until {int(time.time()) + 600}\npoola no\npoolb a job of 8 GPUs starts 14:10 %s $(x)\n")

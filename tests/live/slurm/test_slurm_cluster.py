@@ -9,6 +9,7 @@ import pytest
 from jobcast.live.slurm import Slurm
 from tests.live.slurm import slurm_cluster
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, free_ports, wait_until
+from tests.shared import time_zone
 
 DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd-n1", "slurmrestd")
 alone = pytest.mark.xdist_group("slurm")
@@ -42,19 +43,6 @@ def test_a_folder_that_users_cannot_enter_is_refused(tmp_path: Path):
 
 @alone
 @pytest.mark.slow
-def test_a_job_runs_and_is_accounted(slurm: SlurmCluster):
-    job = sleeping(slurm, "mail", 1, "--gres=gpu:8")
-    slurm.wait_for(job, "COMPLETED")
-
-    def accounted() -> bool:
-        fields = slurm.run("sacct", "-n", "-X", "-P", "-j", job, "--format=User,Account,QOS,State,AllocTRES").strip()
-        return fields.startswith("mail|poolb|poolb|COMPLETED|") and "gres/gpu=8" in fields
-
-    wait_until(accounted, "the job is in the accounts")
-
-
-@alone
-@pytest.mark.slow
 def test_the_accounting_is_read_in_the_hour_that_comes_twice(slurm: SlurmCluster, monkeypatch):
     """Summer time ended ten minutes ago: half an hour ago was a time of day that is still to come."""
     job = sleeping(slurm, "mail", 1, "--gres=gpu:8")
@@ -62,44 +50,15 @@ def test_the_accounting_is_read_in_the_hour_that_comes_twice(slurm: SlurmCluster
     asked_s, ended = time.time() - 1_800.0, time.gmtime(time.time() - 600.0 + 3_600.0)
     for name, value in slurm.env.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("TZ", f"WIN0SUM-1,M3.1.0,{ended.tm_yday - 1}/{ended.tm_hour}:{ended.tm_min}")
-    time.tzset()
+    rules = f"WIN0SUM-1,M3.1.0,{ended.tm_yday - 1}/{ended.tm_hour}:{ended.tm_min}"
 
     def accounted() -> bool:
         past = Slurm().history(asked_s, "account")
         return past is not None and job in past.jobs["job_id"].to_list()
 
-    try:
+    with time_zone(rules):
         assert (time.localtime(asked_s).tm_isdst, time.localtime().tm_isdst) == (1, 0)
         wait_until(accounted, "the job is in the accounts")
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-
-
-@alone
-@pytest.mark.slow
-def test_a_quota_holds_and_a_grant_starts_the_job(slurm: SlurmCluster):
-    jobs = [sleeping(slurm, "mail", 60, "--gres=gpu:8") for _ in range(3)]
-    for job in jobs[:2]:
-        slurm.wait_for(job, "RUNNING")
-    assert slurm.state(jobs[2]) == "PENDING"
-    slurm.run("sacctmgr", "-i", "modify", "qos", "lent_poola", "set", "GrpTRES=gres/gpu=8")
-    slurm.run("scontrol", "update", f"jobid={jobs[2]}", "qos=lent_poola")
-    try:
-        assert slurm.wait_for(jobs[2], "RUNNING") < 20
-    finally:
-        slurm.run("sacctmgr", "-i", "modify", "qos", "lent_poola", "set", "GrpTRES=gres/gpu=0")
-        slurm.run("scancel", *jobs)
-
-
-@alone
-@pytest.mark.slow
-def test_rest_answers_who_has_a_token(slurm: SlurmCluster):
-    token = slurm.run("scontrol", "token", "username=root").strip().partition("=")[2]
-    ask = ("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"{slurm.rest}/slurm/v0.0.38/jobs")
-    assert slurm.run(*ask, "-H", "X-SLURM-USER-NAME: root", "-H", f"X-SLURM-USER-TOKEN: {token}") == "200"
-    assert slurm.run(*ask) != "200"
 
 
 @alone

@@ -87,8 +87,7 @@ def test_who_is_together_on_a_node(scenario, plan):
 
 def test_power_over_time():
     cluster = cluster_of((1, (0.0, 100.0, 180.0)), (1, (5.0, 70.0)))
-    instants, watts = power_over_time(
-        spans_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0)), cluster
-    )
+    spans = spans_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0))
+    instants, watts = power_over_time(spans, cluster)
     assert instants.tolist() == [0.0, 100.0, 400.0, 500.0, 600.0]
     assert watts.tolist() == [[100.0, 5.0], [180.0, 5.0], [100.0, 70.0], [100.0, 5.0], [0.0, 5.0]]

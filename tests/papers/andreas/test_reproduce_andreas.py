@@ -1,15 +1,16 @@
 """The command that makes ANDREAS's figures anew, on campaigns of a few nodes."""
 
 import json
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
 from jobcast.domain.errors import ConfigError
 from papers.andreas import campaign, effects, openb
 from papers.andreas.__main__ import DEFAULT_NODES, main, read_nodes
 from papers.andreas.bench import BASELINES, EQUATION_1, Row, Workload, read_workload, run_unit, scenario
 from papers.bench import RUNS, Unit
+from tests.papers.conftest import answered
 
 FEW = (("epochs", "2,5"), ("jobs", 6))
 QUICK = (
@@ -29,8 +30,7 @@ def few(monkeypatch):
     monkeypatch.setattr(campaign, "ROWS", QUICK)
 
 
-def run(*words):
-    return CliRunner().invoke(main, [str(word) for word in words])
+run = partial(answered, main)
 
 
 def test_nodes():
@@ -65,8 +65,7 @@ def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):
 def test_a_figure_goes_on_where_it_stopped(few, tmp_path):
     out = tmp_path / "out"
     words = ("figure3", "--out", out, "--seeds", 2, "--nodes", "2,4", "--jobs", 1)
-    answer = run(*words)
-    assert answer.exit_code == 0, answer.output
+    run(*words)
     page = (out / "results.md").read_text()
     assert page.startswith(
         "# ANDREAS: what came out\n\nWritten by `make reproduce-andreas`.\n\n## Figure 3: nodes of two"
@@ -78,8 +77,7 @@ def test_a_figure_goes_on_where_it_stopped(few, tmp_path):
     assert len({json.loads(line)["key"] for line in kept}) == 20
     (out / RUNS).write_text("".join(kept[:19]) + kept[19][:40])  # a line that was cut
     table = (out / "figure3" / "figure3.csv").read_text()
-    answer = run(*words, "--resume")
-    assert "  1/1 4, seed 1, PS" in answer.output
+    assert "  1/1 4, seed 1, PS" in run(*words, "--resume")
     assert (out / "figure3" / "figure3.csv").read_text() == table
 
 
@@ -88,8 +86,7 @@ def test_effects(few, tmp_path, monkeypatch):
     monkeypatch.setattr(effects, "GROUPS", groups)
     monkeypatch.setattr(effects, "WHOLE", Row("as it is", settings={"max_iterations": "20"}))
     monkeypatch.setattr(effects, "NODES", 2)
-    answer = run("effects", "--out", tmp_path, "--seeds", 9, "--jobs", 1)
-    assert answer.exit_code == 0, answer.output
+    run("effects", "--out", tmp_path, "--seeds", 9, "--jobs", 1)
     page = (tmp_path / "effects" / "effects.md").read_text()
     assert "5 draws" in page
     assert page.count("| as it is |") == 2
@@ -98,23 +95,19 @@ def test_effects(few, tmp_path, monkeypatch):
 
 def test_openb_with_and_without_rare_nodes(data, few, tmp_path, monkeypatch):
     (data / "openb" / "openb_node_list_gpu_node.csv").write_text(OPENB)
-    assert run("openb", "--out", tmp_path / "out").output.startswith("Error: JOBCAST_DATA is not set")
     monkeypatch.setenv("JOBCAST_DATA", str(data))
-    cases = [Workload(one.name, FEW, openb=True, least=least) for one, least in ((openb.WHOLE, 1), (openb.LARGEST, 2))]
-    monkeypatch.setattr(openb, "WHOLE", cases[0])
-    monkeypatch.setattr(openb, "LARGEST", cases[1])
-    types = [read_workload(case, 0, data).facts.gpu_types for case in cases]
-    assert types == [("T4", "A10", "G2"), ("T4",)]
-    answer = run("openb", "--out", tmp_path / "out", "--seeds", 1, "--jobs", 1)
-    assert answer.exit_code == 0, answer.output
+    for name, least, types in (("WHOLE", 1, ("T4", "A10", "G2")), ("LARGEST", 2, ("T4",))):
+        case = Workload(getattr(openb, name).name, FEW, openb=True, least=least)
+        monkeypatch.setattr(openb, name, case)
+        assert read_workload(case, 0, data).facts.gpu_types == types
+    run("openb", "--out", tmp_path / "out", "--seeds", 1, "--jobs", 1)
     page = (tmp_path / "out" / "openb" / "openb.md").read_text()
     assert "## What ANDREAS saves, large groups" in page
     assert "one draw" in page
 
 
 def test_the_eight_jobs_pages(few, tmp_path):
-    answer = run("table3", "figure4", "--out", tmp_path, "--seeds", 1)
-    assert answer.exit_code == 0, answer.output
+    run("table3", "figure4", "--out", tmp_path, "--seeds", 1)
     page = (tmp_path / "results.md").read_text()
     assert "| deviation (s = 0.1, restart 60 s) | 12.29 % |" in page
     assert "| due dates missed | none |" in page

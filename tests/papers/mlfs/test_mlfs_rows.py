@@ -33,11 +33,8 @@ def test_without_learned_policies_their_rows_are_left_out_and_mlfs_runs_without(
     titles = [row.title for row in found]
     assert titles[:5] == ["MLFS", MLFS_EXACT, MLFS_STRANGE, MLFS_HOPEFUL, "MLF-H"]
     assert "RL" not in titles
-    assert [note.partition(":")[0] for note in notes] == [
-        "MLF-RL is left out",
-        "RL is left out",
-        "MLFS schedules by MLF-H",
-    ]
+    told = [note.partition(":")[0] for note in notes]
+    assert told == ["MLF-RL is left out", "RL is left out", "MLFS schedules by MLF-H"]
     assert "`jobcast train mlf-policy`" in notes[0]
     assert [row.forecasts for row in found[:2]] == [BY_EARLIER, EXACT]
 

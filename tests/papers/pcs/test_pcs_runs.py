@@ -18,9 +18,8 @@ TOLD = {"AFS": 1.0, "Tiresias (SRSF)": 1.428, "Themis": 1.652}
 
 def test_one_queue_without_caps_is_fifo():
     scenario = automl(0, 40)
-    fifo, pcs = (
-        run(task) for task in (*policies("c", scenario, ["elastic_fifo"]), Task("c", "p", scenario, config=WfqConfig()))
-    )
+    tasks = (*policies("c", scenario, ["elastic_fifo"]), Task("c", "p", scenario, config=WfqConfig()))
+    fifo, pcs = map(run, tasks)
     assert pcs.log.end_s == pytest.approx(fifo.log.end_s)
     assert fifo.figures["max_error_pct"] == pytest.approx(0.0, abs=1e-9)
 
@@ -47,11 +46,8 @@ def test_run_times_at_a_jobs_width_are_more_work():
 
 def test_published_rows_stand_under_our_names(traces):
     rows = published_rows(traces)
-    assert rows["2869ce", "Tiresias (SRSF)"] == {
-        "mean_error_pct": 11.166,
-        "p99_error_pct": 241.127,
-        "jct_over_afs": 1.428,
-    }
+    figures = {"mean_error_pct": 11.166, "p99_error_pct": 241.127, "jct_over_afs": 1.428}
+    assert rows["2869ce", "Tiresias (SRSF)"] == figures
     assert rows["0e4a51", "PCS-pred (published)"]["mean_error_pct"] == 0.8
     assert len(rows) == 4 * 7
 
@@ -83,10 +79,8 @@ def test_a_whole_trace_comes_out_as_published(traces):
 
 def test_published_runs_come_out_to_the_millisecond(traces):
     scenario = published(traces, "0e4a51")
-    tasks = [
-        *policies("c", scenario, ("elastic_fifo", "srsf")),
-        Task("c", THEIRS[1], scenario, config=published_configs(traces)[THEIRS[1]]),
-    ]
+    own = Task("c", THEIRS[1], scenario, config=published_configs(traces)[THEIRS[1]])
+    tasks = [*policies("c", scenario, ("elastic_fifo", "srsf")), own]
     rows = [line.split(" | ") for line in compared(traces, [run(task) for task in tasks]).splitlines()[2:]]
     assert [row[2] for row in rows] == ["0.00", "23.3", "1.49"]  # mean errors as published, %
     for row in rows:

@@ -3,11 +3,11 @@
 import types
 
 import pytest
-from click.testing import CliRunner
 
 from papers import driver
 from papers.driver import reproduce
 from papers.pcs.__main__ import PAPER, main
+from tests.papers.conftest import answered
 
 
 @pytest.fixture
@@ -30,8 +30,7 @@ def made(monkeypatch):
 
 def test_the_toy_is_made_without_searches(data, tmp_path):
     out = tmp_path / "out"
-    answer = CliRunner().invoke(main, ["figure1", "--out", str(out)])
-    assert answer.exit_code == 0, answer.output
+    answered(main, "figure1", "--out", out)
     assert sorted(path.name for path in out.iterdir()) == ["figure1", "results.md"]
     page = (out / "results.md").read_text()
     assert page.startswith("# PCS: what came out\n\nWritten by `make reproduce-pcs`.\n\n## Figure 1")

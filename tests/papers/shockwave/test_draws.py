@@ -17,9 +17,8 @@ def test_a_prior_that_restates_is_restatement(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(draws, "learned", lambda data: Restatement())
     monkeypatch.setattr(draws, "drawn", lambda data, seed, **sizes: drawn(data, seed, jobs=10, gpus=8))
     draws.draws(traces, PAPER.page("draws", tmp_path))
-    rows = {
-        (row.pop("case"), row.pop("policy")): row for row in csv.DictReader((tmp_path / "draws.csv").open(newline=""))
-    }
+    told = csv.DictReader((tmp_path / "draws.csv").open(newline=""))
+    rows = {(row.pop("case"), row.pop("policy")): row for row in told}
     assert len(rows) == 2 * 4
     for seed in (700, 706):
         plain, prior, exact = (rows[f"seed {seed}", name] for name in (draws.SHOCKWAVE, draws.PRIOR, draws.EXACT))

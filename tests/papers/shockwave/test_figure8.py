@@ -2,20 +2,18 @@
 
 import numpy as np
 
-from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.simulator.log import flat_spans
 from papers.results import Replayed
 from papers.shockwave.figure8 import size_groups
+from tests.scenarios import log_of
 
 
 def done_of(gpus, duration_s, spans):
+    """Jobs that came at 100 s and ended at 400 s; of spans each has (job, begin, end)."""
     count, seq = len(gpus), np.array([span[0] for span in spans])
-    zeros = np.zeros(count)
-    log = RunLog(
-        "p", (Pool("all", 4),), zeros + 100.0, zeros + 100.0, zeros + 400.0, np.array(duration_s), np.array(gpus),
-        zeros.astype(int), zeros.astype(int), zeros.astype(bool),
-        flat_spans(seq, np.array([s[1] for s in spans]), np.array([s[2] for s in spans]), np.array(gpus)[seq]), 0,
-    )  # fmt: skip
+    held = flat_spans(seq, np.array([s[1] for s in spans]), np.array([s[2] for s in spans]), np.array(gpus)[seq])
+    at_s = np.full(count, 100.0)
+    log = log_of(at_s, at_s, at_s + 300.0, gpus=gpus, duration_s=np.array(duration_s), spans=held)
     return Replayed("c", "p", {}, log=log)
 
 

@@ -3,17 +3,16 @@
 import types
 
 import pytest
-from click.testing import CliRunner
 
 from papers import driver
 from papers.driver import reproduce
 from papers.shockwave.__main__ import PAPER, main
+from tests.papers.conftest import answered
 
 
 def test_figures_without_data_are_made_and_put_into_one_page(data, tmp_path):
     out = tmp_path / "out"
-    answer = CliRunner().invoke(main, ["figure4", "table1", "--out", str(out)])
-    assert answer.exit_code == 0, answer.output
+    answered(main, "figure4", "table1", "--out", out)
     assert sorted(path.name for path in out.iterdir()) == ["figure4", "results.md", "table1"]
     page = (out / "results.md").read_text()
     assert page.index("## Table 1") < page.index("## Figure 4")  # in the paper's order, not as they were named

@@ -1,23 +1,20 @@
 """Workloads of Shockwave's evaluation."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.traces.table import Trace
 from papers.shockwave.figure10 import mix
 from papers.shockwave.workloads import LONGEST_S, SHORTEST_S, WISR, nearest_window, philly, published, resampled
+from tests.scenarios import frame_of
 
 
 def test_the_window_is_the_one_whose_demand_is_nearest_three():
     # windows of 2 jobs on one GPU, from the job after the first: GPU-time / time from the job before to its last
     submit = [0.0, 100.0, 200.0, 210.0, 220.0, 1000.0]
     duration = [10.0, 10.0, 150.0, 180.0, 10.0, 10.0]
-    frame = pl.DataFrame(
-        {"job_id": list("abcdef"), "pool": ["p"] * 6, "submit_time": submit, "duration": duration, "gpus": [1] * 6}
-    )
     # (b, c): 160 / 200; (c, d): 330 / 110 = 3; (d, e): 190 / 20; (e, f): 20 / 790
-    assert nearest_window(Trace.from_frame(frame, name="t"), 2, 1) == 2
+    assert nearest_window(Trace.from_frame(frame_of(submit, duration=duration), name="t"), 2, 1) == 2
 
 
 def test_the_published_trace_trains(traces):
@@ -44,9 +41,8 @@ def test_mixes_differ_in_nothing_but_the_modes(traces):
     none, all_ = (mix(traces, 1, static, jobs=30, gpus=16).workload for static in (1.0, 0.0))
     assert {job.training.mode for job in none.jobs} == {"static"}
     assert {job.training.mode for job in all_.jobs} == {"accordion", "gns"}
-    assert [(j.submit_s, j.gpus, j.training.epochs) for j in none.jobs] == [
-        (j.submit_s, j.gpus, j.training.epochs) for j in all_.jobs
-    ]
+    alike = [[(job.submit_s, job.gpus, job.training.epochs) for job in one.jobs] for one in (none, all_)]
+    assert alike[0] == alike[1]
     assert all(len(outcome.regimes) == 1 for outcome in none.outcomes)
     assert any(len(outcome.regimes) > 1 for outcome in all_.outcomes)
 

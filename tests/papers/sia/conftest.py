@@ -7,7 +7,6 @@ import pytest
 
 from papers.results import Done
 
-FORTNIGHT_S = 14 * 86400.0
 POOLS = {"a": (100, 24192.0, 1), "b": (100, 60480.0, 2), "c": (100, 12096.0, 1), "few": (99, 3600.0, 1)}
 """(jobs, duration in s, GPUs): over a fortnight 2, 10 and 1 GPUs in the mean, and a pool with too few jobs."""
 PLAIN = {
@@ -54,17 +53,7 @@ def made_up(told):
     return SimpleNamespace(run=run, seeds=2, draws=20, fewer=2, data=None, home=None, jobs=1)
 
 
-@pytest.fixture(scope="session")
-def bench_of():
-    return made_up
-
-
-def verdicts_of(page):
+def verdicts(page):
     """Claim -> (paper, here, verdict) of the last table of a page."""
     table = page.split("## Against the paper\n\n")[1].strip().splitlines()[2:]
     return {cells[0]: tuple(cells[1:]) for line in table for cells in [list(map(str.strip, line.split("|")[1:-1]))]}
-
-
-@pytest.fixture(scope="session")
-def verdicts():
-    return verdicts_of

@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.simulation import Simulated
-from jobcast.simulator.log import RunLog, flat_spans
 from papers.bench import Unit
 from papers.sia import potential
 from papers.sia.bench import (
@@ -27,18 +25,16 @@ from papers.sia.bench import (
     figures_of,
     run_draw,
 )  # fmt: skip
+from tests import scenarios
 
 FEW = Synthetic("less_queues", days=0.3)
 
 
 def log_of(jct_s, preemptions=(0, 0, 0, 0)):
     """Four jobs submitted at 0, 10, 20, 30 s that complete after so long."""
-    submit_s, count = np.arange(4) * 10.0, len(jct_s)
-    end_s, ones = submit_s + jct_s, np.ones(count, dtype=np.int64)
-    spans = flat_spans(np.arange(count), submit_s, end_s, ones)
-    stops = np.array(preemptions, dtype=np.int64)
-    return RunLog("p", (Pool("a", 4),), submit_s, submit_s, end_s, 50.0 * ones, ones, 0 * ones, stops,
-                  ones.astype(bool), spans, 8)  # fmt: skip
+    submit_s = np.arange(4) * 10.0
+    stops = {"duration_s": np.full(4, 50.0), "preemptions": np.array(preemptions)}
+    return scenarios.log_of(submit_s, submit_s, submit_s + jct_s, **stops)
 
 
 BASE = Simulated(log_of(np.array([100.0, 200.0, 400.0, 50.0])), 1.0, 1.0)

@@ -17,54 +17,44 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.readers import read_trace
 
 pytestmark = pytest.mark.usefixtures("untrained")
+POOLS = ("--pools", "pools.csv")
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ((), "name the cluster; add --slurm"),
-        (("--slurm", "--undo", "--once"), "--undo: goes alone"),
-        (("--slurm", "--policy", "fcfs"), "policy fcfs lends nothing by forecasts of loads; choose from"),
-        (("--slurm", "--policy", "nobody"), "nobody"),
-        (("--slurm", "--once", "--set", "slack=2"), "slack"),
-        (("--slurm", "--once"), "squeue: not found; run this on a machine with Slurm's commands"),
-        (("--slurm", "--undo"), "squeue: not found"),
-        (("--slurm", "--once", "--clock-start", "noon"), "--clock-start"),
-        (("--slurm", "--once", "--json", "/nowhere/at/all.jsonl"), "cannot be written"),
-    ],
-)
-def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert told in shell.refuses("advise", *words)
-
-
-@pytest.mark.parametrize("words", [("--apply",), ("--undo",)])
-def test_one_process_of_a_home_applies_or_undoes(shell, monkeypatch, tmp_path, words):
+@pytest.mark.parametrize("how", ["--apply", "--undo"])
+def test_one_process_of_a_home_applies_or_undoes(shell, monkeypatch, tmp_path, how):
     monkeypatch.setenv("PATH", str(tmp_path))
     with alone(shell.home):
-        assert "advise.lock: another `jobcast advise` of this home applies; end it" in shell.refuses(
-            "advise", "--slurm", *words
-        )
+        line = shell.refuses("advise", "--slurm", how)
+        assert "advise.lock: another `jobcast advise` of this home applies; end it" in line
         assert "squeue: not found" in shell.refuses("advise", "--slurm", "--once")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "knows no pools; add --slurm, or --pools FILE"),
-        (("--slurm", "--pools", "pools.csv"), "--slurm: Slurm tells the pools; leave --pools out"),
-        (("--slurm-token-file", "x", "--pools", "pools.csv"), "--slurm-token-file: goes with --slurm-rest"),
-        (("--pools", "pools.csv", "--told", "/nowhere/told"), "--told /nowhere/told: its folder cannot be written to"),
-        (("--pools", "pools.csv", "--socket", "/nowhere/s"), "--socket /nowhere/s: its folder is not there"),
-        (("--slurm-rest", "ftp://x"), "--slurm-rest ftp://x: no address of slurmrestd"),
-        (("--slurm-rest", "unix:/nowhere"), "slurmrestd: cannot be asked"),
-        (("--slurm-rest", "http://127.0.0.1:1", "--slurm-token-file", "none"), "none: holds no token"),
-        (("--slurm",), "squeue: not found; run this on a machine with Slurm's commands"),
+        (("advise",), "name the cluster; add --slurm"),
+        (("advise", "--slurm", "--undo", "--once"), "--undo: goes alone"),
+        (("advise", "--slurm", "--policy", "fcfs"), "policy fcfs lends nothing by forecasts of loads; choose from"),
+        (("advise", "--slurm", "--policy", "nobody"), "nobody"),
+        (("advise", "--slurm", "--once", "--set", "slack=2"), "slack"),
+        (("advise", "--slurm", "--once"), "squeue: not found; run this on a machine with Slurm's commands"),
+        (("advise", "--slurm", "--undo"), "squeue: not found"),
+        (("advise", "--slurm", "--once", "--clock-start", "noon"), "--clock-start"),
+        (("advise", "--slurm", "--once", "--json", "/nowhere/at/all.jsonl"), "cannot be written"),
+        (("serve",), "knows no pools; add --slurm, or --pools FILE"),
+        (("serve", "--slurm", *POOLS), "--slurm: Slurm tells the pools; leave --pools out"),
+        (("serve", "--slurm-token-file", "x", *POOLS), "--slurm-token-file: goes with --slurm-rest"),
+        (("serve", *POOLS, "--told", "/nowhere/told"), "--told /nowhere/told: its folder cannot be written to"),
+        (("serve", *POOLS, "--socket", "/nowhere/s"), "--socket /nowhere/s: its folder is not there"),
+        (("serve", "--slurm-rest", "ftp://x"), "--slurm-rest ftp://x: no address of slurmrestd"),
+        (("serve", "--slurm-rest", "unix:/nowhere"), "slurmrestd: cannot be asked"),
+        (("serve", "--slurm-rest", "http://127.0.0.1:1", "--slurm-token-file", "none"), "none: holds no token"),
+        (("serve", "--slurm"), "squeue: not found; run this on a machine with Slurm's commands"),
     ],
 )
-def test_what_serve_refuses(shell, monkeypatch, tmp_path, words, told):
+def test_what_is_refused(shell, monkeypatch, tmp_path, words, told):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert told in shell.refuses("serve", *words)
+    assert told in shell.refuses(*words)
 
 
 def test_serve_says_where_it_listens_and_refuses_an_address_or_a_certificate_that_is_no_use(shell, monkeypatch, csv):
@@ -79,7 +69,7 @@ def test_serve_says_where_it_listens_and_refuses_an_address_or_a_certificate_tha
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
     csv("p,1", name="pools.csv", header="pool,gpus")
-    pools = ("--pools", "pools.csv", "--port")
+    pools = (*POOLS, "--port")
     told = shell.works("serve", *pools, 0).out
     assert re.fullmatch(r"listens on http://127\.0\.0\.1:[1-9]\d+\n", told)
     assert set(prompt) == {1}
@@ -123,12 +113,8 @@ def test_a_clock_of_its_own_goes_on_where_it_began(tmp_path, monkeypatch):
 def test_what_was_seen_is_written_as_a_trace(shell, tmp_path):
     out = tmp_path / "seen.csv"
     assert "nothing was seen of a cluster yet" in shell.refuses("trace", "live", "--out", out)
-    events = [
-        Event(1.0, SUBMIT, "7", 1.0, {"pool": "p", "gpus": 2, "user": "ada", "tag": "x"}),
-        Event(2.0, START, "7", 2.0),
-        Event(90.5, END, "7", 62.0),
-    ]
-    EventLog(shell.home).append(events)
+    submitted = Event(1.0, SUBMIT, "7", 1.0, {"pool": "p", "gpus": 2, "user": "ada", "tag": "x"})
+    EventLog(shell.home).append([submitted, Event(2.0, START, "7", 2.0), Event(90.5, END, "7", 62.0)])
     assert "1 job of" in shell.works("trace", "live", "--out", out).err
     trace = read_trace(out)
     assert (trace.submit_s[0], trace.duration_s[0], trace.known_s[0]) == (1.0, 60.0, 90.5)

@@ -53,9 +53,8 @@ def test_recorded_starts_are_those_of_the_trace(shell, trace):
 
 
 def test_quotas_that_the_trace_exceeded_are_told(shell, csv):
-    trace = csv(
-        "a,p,0,100,3,0", "b,p,0,100,1,", "c,p,1,9,3,50", header="job_id,pool,submit_time,duration,gpus,start_time"
-    )
+    header = "job_id,pool,submit_time,duration,gpus,start_time"
+    trace = csv("a,p,0,100,3,0", "b,p,0,100,1,", "c,p,1,9,3,50", header=header)
     words = ("--trace", trace, "--gpus", "4", "--policy", "as_recorded", "--baseline", "none")
     told = shell.works("simulate", *words, "--out", "log.csv").err
     assert pl.read_csv("log.csv")["start_time"].to_list() == [0, 0, 50]
@@ -117,17 +116,9 @@ def test_a_backtest_lists_what_they_lack(shell, csv):
         (("--set", "priority=lifo"), "", "setting priority must be cluster or fifo or multifactor, got lifo"),
         (("--set", "bf_max_job_test=-1"), "", "setting bf_max_job_test must be a whole number >= 0, got -1"),
         (("--set", "priority=multifactor"), "", "priority=multifactor needs weights; give --cluster FILE with"),
-        (
-            (),
-            "accounts: {lab: {user_gpus: 2}}",
-            "job a asks for 3 GPUs, and limits of its account or QOS leave it 2 at",
-        ),
+        ((), "accounts: {lab: {user_gpus: 2}}", "job a asks for 3 GPUs, and limits of its account or QOS leave it 2"),
         ((), "accounts: {lab: {grp_jobs: 0}}", "leave it 0 at most (2 such jobs); raise them, or drop the jobs"),
-        (
-            (),
-            "account: {lab: {}}",
-            "account is not known; did you mean accounts? known are nodes, pools, energy, priority, accounts",
-        ),
+        ((), "account: {lab: {}}", "account is not known; did you mean accounts? known are nodes, pools, energy,"),
     ],
 )
 def test_wrong_input(shell, trace, tmp_path, words, text, line):

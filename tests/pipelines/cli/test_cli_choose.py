@@ -76,6 +76,7 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "unknown policy siaa; did you mean sia" in shell.refuses(*words, "--policies", "siaa")
     assert "unknown policy nobody" in shell.refuses(*words, "--now", "nobody")
     assert "--slowed" in shell.refuses(*words, "--slowed", "-1")
+    assert "timezone 'Mars/Base' is not known" in shell.refuses(*words, "--timezone", "Mars/Base")
 
 
 def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
@@ -147,7 +148,3 @@ def test_the_page_recommends_what_the_line_does(shell, words, tmp_path):
     verb = f"Run {found['choice']['policy']}" if found["switch"] else f"Stay with {found['now']}"
     for told in (verb, "Gain against risk", "Europe/Berlin", "Policies that cannot run here", "quotas: pools file"):
         assert told in text, told
-
-
-def test_a_zone_that_is_none_is_refused_before_the_work(shell, words):
-    assert "timezone 'Mars/Base' is not known" in shell.refuses(*words, "--timezone", "Mars/Base")

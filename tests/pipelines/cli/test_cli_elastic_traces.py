@@ -1,7 +1,5 @@
 """Elastic jobs on the command line: speedup tables, workloads, conversion and description."""
 
-from pathlib import Path
-
 import pytest
 
 from jobcast.traces.speedups import read_speedups
@@ -11,7 +9,7 @@ STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time"
 
 
 @pytest.fixture
-def steps(tmp_path):
+def steps(csv):
     """Two apps that synchronise fast and slowly, on nodes of 4 GPUs, measured with a little noise."""
     rows = []
     for app, sync_s in (("a", 0.02), ("b", 0.2)):
@@ -20,9 +18,7 @@ def steps(tmp_path):
                 noise = (0.97, 1.02, 1.0, 1.03, 0.99)[(gpus + local // 8 + nodes) % 5]
                 step_s = noise * (0.1 + 0.01 * local + sync_s * (gpus > 1) + 0.1 * (nodes > 1))
                 rows.append(f"{app},{nodes},{gpus},{local},{step_s},{sync_s}")
-    path = tmp_path / "steps.csv"
-    path.write_text("\n".join([STEPS, *rows]) + "\n")
-    return path
+    return csv(*rows, name="steps.csv", header=STEPS)
 
 
 @pytest.mark.parametrize("fit", ["best", "power"])
@@ -47,12 +43,10 @@ def test_a_table_is_shown_and_the_batch_size_chosen(shell, steps):
     assert read_speedups("s.parquet").speedup.shape == (2, 2, 5)
 
 
-def test_a_trace_of_elastic_and_rigid_jobs_is_described(shell):
-    Path("jobs.csv").write_text(
-        "job_id,pool,submit_time,duration,gpus,min_gpus\n1,a,0,7200,2,0\n2,a,1800,1800,4,\n3,a,7200,60,1,\n"
-    )
-    Path("pools.csv").write_text("pool,gpus\na,4\n")
-    told = shell.json("trace", "describe", "jobs.csv", "--pools", "pools.csv")
+def test_a_trace_of_elastic_and_rigid_jobs_is_described(shell, csv):
+    header = "job_id,pool,submit_time,duration,gpus,min_gpus"
+    jobs = csv("1,a,0,7200,2,0", "2,a,1800,1800,4,", "3,a,7200,60,1,", header=header)
+    told = shell.json("trace", "describe", jobs, "--pools", csv("a,4", name="pools.csv", header="pool,gpus"))
     assert told["notes"][-1].startswith("1 of 3 jobs are elastic: ")
     # The elastic job holds 2 GPUs for an hour, the rigid one 4 for half an hour: 4 of 8 GPU-hours.
     assert told["total"]["utilization_mean"] == pytest.approx(0.5)

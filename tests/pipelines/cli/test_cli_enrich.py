@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.usefixtures("untrained")
-HEADER = "job_id,pool,submit_time,duration,gpus"
 ALL = "speedups,training,goodput,tasks,epochs,due,limits"
 
 
 @pytest.fixture
-def plain(tmp_path, shell):
-    rows = [f"j{row},{'ab'[row % 2]},{60 * row},{100 + 37 * row},{1 + row % 4}" for row in range(12)]
-    Path("plain.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+def plain(csv, shell):
+    csv(*(f"j{row},{'ab'[row % 2]},{60 * row},{100 + 37 * row},{1 + row % 4}" for row in range(12)), name="plain.csv")
     return "plain.csv"
 
 
@@ -45,12 +43,11 @@ def test_policies_of_each_kind_find_their_tables(shell, plain):
         assert ("assumed: " in answer.err) == bool(facts), policy
 
 
-def test_mistakes_are_one_line(shell, plain):
+def test_mistakes_are_one_line(shell, plain, csv):
     words = ("trace", "enrich", plain, "--out", "made", "--facts")
     assert "did you mean speedups?" in shell.refuses(*words, "speedup")
-    assert "plain.csv: holds something else" in shell.refuses(
-        "trace", "enrich", plain, "--out", plain, "--facts", "due"
-    )
-    Path("elastic.csv").write_text(f"{HEADER},min_gpus\nj,a,0,5,2,1\n")
-    line = shell.refuses("trace", "enrich", "elastic.csv", "--out", "made", "--facts", "due")
+    line = shell.refuses("trace", "enrich", plain, "--out", plain, "--facts", "due")
+    assert "plain.csv: holds something else" in line
+    elastic = csv("j,a,0,5,2,1", name="elastic.csv", header="job_id,pool,submit_time,duration,gpus,min_gpus")
+    line = shell.refuses("trace", "enrich", elastic, "--out", "made", "--facts", "due")
     assert "the trace is elastic by itself" in line

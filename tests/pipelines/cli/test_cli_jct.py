@@ -116,10 +116,7 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            ("--at", "10010", "--job", "100", "--size-s", "2"),
-            "--size-s: job 100 is in the trace with what it asked for",
-        ),
+        (("--at", "10010", "--job", "100", "--size-s", "2"), "--size-s: job 100 is in the trace with what it asked"),
         (("--at", "10010", "--job", "new", "--ask-gpus", "1,2"), "for one amount of work alone; add --size-s SECONDS"),
         (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),
         (("--at", "1969-12-31", "--job", "new"), "no job was submitted by 1969-12-31T00:00:00Z; choose a later --at"),

@@ -55,9 +55,8 @@ def test_the_row_is_refused_and_dropped_the_same_everywhere(shell, store, run, o
         assert "column submit_time: lies 54 years from all others (2024-01-01 to 2024-01-07), got 1970-01-01" in line
         assert line.endswith("correct the rows, or leave them out with --drop-outliers")
         answer = shell.works(*words, "--drop-outliers")
-        assert "1" in next(
-            text for text in (answer.out + answer.err).splitlines() if "time far from all others" in text
-        )
+        (told,) = (text for text in (answer.out + answer.err).splitlines() if "time far from all others" in text)
+        assert "1" in told
     kept = read_trace("kept.parquet")
     assert kept.jobs.equals(read_trace(run.trace).jobs)
     told = shell.json("simulate", "--trace", odd, "--policy", "fcfs", "--pools", run.pools, "--drop-outliers")
@@ -91,9 +90,8 @@ def test_what_needs_more_memory_is_refused_before_it_is_asked_for(shell, store, 
     monkeypatch.setenv("JOBCAST_MEMORY", "9KB")
     assert "the limit is 9.0 KB" in shell.refuses(*asked["7 days of 3 pools"])
     shell.works(*asked["7 days of 3 pools"], "--memory", "4GB")
-    assert "memory 'lots': write a size such as 4GB" in shell.refuses(
-        "trace", "describe", run.trace, "--memory", "lots"
-    )
+    line = shell.refuses("trace", "describe", run.trace, "--memory", "lots")
+    assert "memory 'lots': write a size such as 4GB" in line
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 import jobcast
 from jobcast.models.promise_ledger import PromiseLedger
 from jobcast.pipelines.experiments.elastic.completion_prediction import Answer, combined
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
 
 pytestmark = pytest.mark.usefixtures("untrained")
+RECORDED = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
 ROWS = [f"{at:03},{'pq'[at % 2]},{100 * at},{60 + at % 9 * 40},{1 + at % 2}" for at in range(120)]
 
 
@@ -45,29 +46,26 @@ def test_all_jobs_that_wait_or_run(shell, queue, ask):
     alone = ask("--at", "6000", "--job", first["job_id"])
     assert alone["answers"][0]["point"] == first["answers"][0]["point"]
     assert alone["answers"][0]["start"]["point"] == first["answers"][0]["start"]["point"]
-    assert [one["job_id"] for one in ask("--at", "6000", "--limit", "2")["jobs"]] == [
-        one["job_id"] for one in told["jobs"][:2]
-    ]
+    named = [one["job_id"] for one in told["jobs"]]
+    assert [one["job_id"] for one in ask("--at", "6000", "--limit", "2")["jobs"]] == named[:2]
     out = shell.works("predict", "jct", *queue, "--at", "6000", "--timezone", "Europe/Berlin").out
     assert out.startswith("as of 1970-01-01 02:40, times in Europe/Berlin; under fcfs; ")
     assert len(out.splitlines()) == 2 + len(told["jobs"])
 
 
 def test_the_instant_is_the_last_that_the_trace_knows_of(shell, csv, queue):
-    header = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
     rows = ["a,p,0,0,100,100,1", "b,p,50,100,300,200,1", "c,q,290,290,900,610,1"]
-    words = ("--trace", csv(*rows, name="recorded.csv", header=header), *queue[2:])
-    assert shell.json("predict", "jct", *words)["at"] == "1970-01-01T00:15:00Z"
-    assert shell.json("predict", "jct", *words)["jobs"] == []
-    told = shell.works("predict", "jct", *words)
+    words = ("predict", "jct", "--trace", csv(*rows, name="recorded.csv", header=RECORDED), *queue[2:])
+    asked = shell.json(*words)
+    assert (asked["at"], asked["jobs"]) == ("1970-01-01T00:15:00Z", [])
+    told = shell.works(*words)
     assert "no job waits or runs" in told.out
     assert "--begin recorded" not in told.err
 
 
 def test_jobs_without_an_end_are_pointed_at(shell, csv, queue):
-    header = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
     rows = ["a,p,0,0,100,100,1", "b,p,50,100,,,1", "c,q,290,,,,1"]
-    words = ("predict", "jct", "--trace", csv(*rows, name="recorded.csv", header=header), *queue[2:])
+    words = ("predict", "jct", "--trace", csv(*rows, name="recorded.csv", header=RECORDED), *queue[2:])
     assert "2 jobs without an end by then: --begin recorded begins with them, too" in shell.works(*words).err
     told = shell.works(*words, "--begin", "recorded")
     assert "without an end by then" not in told.err
@@ -87,9 +85,9 @@ def test_promises_are_judged_by_what_simulate_wrote(shell, queue, ask):
     assert (told["promises"], told["what_if"], told["without_outcome"]) == (len(made), 0, 0)
     assert told["new_outcomes"] == len({one.event for one in made})
     ran = {row["job_id"]: row for row in pl.read_csv("ran.csv", schema_overrides={"job_id": pl.String}).to_dicts()}
-    held = [
-        one.intervals[1][1] - 1.0 <= ran[one.job_id][f"{one.kind}_time"] <= one.intervals[1][2] + 1.0 for one in made
-    ]
+    came_s = [ran[one.job_id][f"{one.kind}_time"] for one in made]
+    ends_s = [one.intervals[1] for one in made]
+    held = [low_s - 1.0 <= at_s <= high_s + 1.0 for at_s, (_, low_s, high_s) in zip(came_s, ends_s, strict=True)]
     assert sum(row["kept"] for row in told["groups"]) == sum(held)
     assert sum(row["made"] for row in told["groups"]) == len(made)
     for row in told["groups"]:
@@ -110,12 +108,9 @@ def test_later_answers_are_calibrated_on_what_was_known_by_then(shell, queue, as
     shell.works("simulate", *queue[:-2], "--baseline", "none", "--out", "ran.csv")
     shell.works("promises", "--trace", "ran.csv")
     told = ask("--at", "9500")
-    due = told["calibrated"]["end"]["due"]
-    assert 50 <= due <= len(kept(shell))
-    assert (
-        f"calibrated on {told['calibrated']['start']['due']} promises of starts"
-        in shell.works("predict", "jct", *queue, "--at", "9500").out
-    )
+    assert 50 <= told["calibrated"]["end"]["due"] <= len(kept(shell))
+    line = f"calibrated on {told['calibrated']['start']['due']} promises of starts"
+    assert line in shell.works("predict", "jct", *queue, "--at", "9500").out
     # By 1200 too few were known, whatever came later.
     assert ask("--at", "1200")["calibrated"] == {}
     # Another policy, and other sizes, have a record of their own.
@@ -180,10 +175,9 @@ def test_plots_of_all_formats(shell, queue):
 
 
 @pytest.fixture
-def enriched(shell, tmp_path):
+def enriched(tmp_path):
     rows = [f"j{at:02},p,u,{60 * at},{300 + 60 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(60)]
-    text = "\n".join(["job_id,pool,user,submit_time,duration,gpus", *rows]) + "\n"
-    return enriched_once(shell, tmp_path, text, "nodes: [{count: 2, gpus: 4}]\n", "--facts", "speedups")
+    return enriched_trace(tmp_path, rows, "nodes: [{count: 2, gpus: 4}]\n", "--facts", "speedups")
 
 
 def test_other_widths_of_a_whole_job_go_by_declared_speedups(shell, enriched):
@@ -194,9 +188,8 @@ def test_other_widths_of_a_whole_job_go_by_declared_speedups(shell, enriched):
     four, two, one = told["answers"]
     assert [four["gpus"], two["gpus"], one["gpus"]] == [4, 2, 1]
     ran = [answer["point_h"] - answer["start"]["point_h"] if "start" in answer else None for answer in told["answers"]]
-    speedup = pl.read_csv(enriched[1].parent / "speedups.csv").filter(
-        pl.col("model") == _model(enriched, job), pl.col("gpu_type") == "v100"
-    )
+    model = pl.read_parquet(enriched[1]).filter(job_id=job)["model"][0]
+    speedup = pl.read_csv(enriched[1].parent / "speedups.csv").filter(model=model, gpu_type="v100")
     at = dict(speedup.select("gpus", "speedup").iter_rows())
     assert ran[0] is not None
     for answer, took in zip((two, one), ran[1:], strict=True):
@@ -211,10 +204,6 @@ def test_other_widths_of_a_whole_job_go_by_declared_speedups(shell, enriched):
     running = next(one for one in shell.json(*drawn, "--at", "3000")["jobs"] if one["state"] == "running")
     line = shell.refuses(*drawn, "--at", "3000", "--job", running["job_id"], "--ask-gpus", "3")
     assert "GPUs already, which fcfs does not change; ask about one that waits" in line
-
-
-def _model(enriched, job):
-    return pl.read_parquet(enriched[1]).filter(pl.col("job_id") == job)["model"][0]
 
 
 def test_how_long_a_job_really_takes_at_another_width_is_not_read(shell, enriched):
@@ -271,9 +260,8 @@ def test_queue_wait_and_futures_are_combined_by_their_past_errors(shell, queue, 
     by_version = shell.json("promises", "--trace", ran, "--by", "version")["groups"]
     assert {one["group"] for one in by_version if one["kind"] == "start"} == set(versions)
     total = next(one for one in shell.json("promises", "--trace", ran)["groups"] if one["kind"] == "start")
-    assert total["made"] == 3 * len(
-        waiting
-    )  # futures before a version was there, both together, queue-wait asked by itself
+    # Futures before a version was there, both together, queue-wait asked by itself.
+    assert total["made"] == 3 * len(waiting)
     one = ("--job", waiting[-1], "--at", at, "--every", "0.1", "--no-ledger")
     again = [row for row in shell.json(*asked, *one)["again"] if row.get("state") == "queued"]
     assert again

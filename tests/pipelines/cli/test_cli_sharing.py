@@ -15,10 +15,10 @@ HEADER = "job_id,pool,submit_time,duration,gpus,user"
 
 
 @pytest.fixture
-def plain(shell):
+def plain(shell, csv):
     rows = [f"j{at},{['north', 'south'][at % 2]},{9000 * at},{60 + at},{1 + at % 2},u{at % 12}" for at in range(240)]
-    Path("plain.csv").write_text("\n".join([HEADER, *rows]) + "\n")
-    Path("pools.csv").write_text("pool,gpus\nnorth,4\nsouth,6\n")
+    csv(*rows, name="plain.csv", header=HEADER)
+    csv("north,4", "south,6", name="pools.csv", header="pool,gpus")
     return "plain.csv"
 
 

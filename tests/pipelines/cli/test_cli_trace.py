@@ -72,42 +72,31 @@ def test_a_conversion_that_fails_writes_nothing(shell, csv):
     out = ("--out", "out.csv", "--pools-out", "pools.csv")
     log = FIXTURES / "philly" / "log" / "cluster_job_log"
     assert "job 1 (application_1_0002)" in shell.refuses("trace", "convert", "philly", log, *out, "--strict")
-    assert "of no known format: found columns a, b" in shell.refuses(
-        "trace", "convert", "auto", csv(header="a,b"), *out
-    )
+    line = shell.refuses("trace", "convert", "auto", csv(header="a,b"), *out)
+    assert "of no known format: found columns a, b" in line
     late = csv("1,a,0,60,1", "2,a,0,-1,1")
     assert "row 3, column duration" in shell.refuses("trace", "convert", "canonical", late, *out)
     assert [path.name for path in Path().iterdir() if path.is_file()] == ["jobs.csv"]
 
 
 def test_a_description_is_a_table_json_and_a_page(shell, run, tmp_path):
-    answer = shell.works(
-        "trace", "describe", run.trace, "--pools", run.pools, "--json", "figures.json", "--html", "page.html"
-    )
+    words = ("trace", "describe", run.trace, "--pools", run.pools)
+    answer = shell.works(*words, "--json", "figures.json", "--html", "page.html")
     figures = json.loads((tmp_path / "figures.json").read_text())
     table = pl.read_parquet(run.trace)
     assert figures["total"]["jobs"] == len(table)
     assert figures["total"]["gpu_hours"] == pytest.approx((table["duration"] * table["gpus"]).sum() / 3600)
     counts = dict(table["pool"].value_counts().iter_rows())
     assert {name: one["jobs"] for name, one in figures["pools"].items()} == counts
-    assert {name: one["quota"] for name, one in figures["pools"].items()} == {
-        pool.name: pool.quota for pool in read_pools(run.pools).at(0.0)
-    }
+    quotas = {pool.name: pool.quota for pool in read_pools(run.pools).at(0.0)}
+    assert {name: one["quota"] for name, one in figures["pools"].items()} == quotas
     for name in counts:
         assert name in answer.out
     page = (tmp_path / "page.html").read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert page.count("<figure data-chart") >= 5
     assert answer.err == "page: page.html\n"
-    assert shell.json("trace", "describe", run.trace, "--pools", run.pools) == figures
-
-
-def test_names_of_a_trace_cannot_break_its_page(shell, csv):
-    csv("1,<script>alert(1)</script>,0,10,1", "2,a&b,100,10,1")
-    shell.works("trace", "describe", "jobs.csv", "--html", "page.html")
-    page = Path("page.html").read_text()
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;" in page
+    assert shell.json(*words) == figures
 
 
 def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_in_silence(shell):
@@ -115,9 +104,7 @@ def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_
     answer = shell.works("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
     assert "  gpus: 0 in 1 of 17 jobs: forecasts of GPUs and replays leave them out" in answer.err.splitlines()
     total = shell.json("trace", "describe", "jobs.csv")["total"]
-    assert {name: total[name] for name in ("jobs", "running", "waiting", "without_gpus")} == {
-        "jobs": 17, "running": 1, "waiting": 8, "without_gpus": 1,
-    }  # fmt: skip
+    assert [total[name] for name in ("jobs", "running", "waiting", "without_gpus")] == [17, 1, 8, 1]
     left_out = {"no GPUs": 1, "no run time (running or waiting)": 9}
     for place in (("--gpus", 16), ()):
         told = shell.json("simulate", "--trace", "jobs.csv", "--policy", "fcfs", *place)

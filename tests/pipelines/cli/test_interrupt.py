@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,17 +20,17 @@ TERMINATED = LINE.replace("interrupted", "terminated")
 PATIENCE_S = 600.0
 
 
+def begun(*words: object, **how: Any) -> subprocess.Popen:
+    """A command that runs by itself, in a process group of its own."""
+    line = [sys.executable, "-m", "jobcast", *map(str, words)]
+    return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, start_new_session=True, **how)
+
+
 def start(run, home: Path, out: Path, temporary: Path) -> subprocess.Popen:
     """`jobcast run` in a process group of its own, as a terminal would start it."""
     temporary.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "jobcast", "run", *run.words, "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "JOBCAST_HOME": str(home), "TMPDIR": str(temporary)},
-        start_new_session=True,
-    )
+    where = {"JOBCAST_HOME": str(home), "TMPDIR": str(temporary)}
+    return begun("run", *run.words, "--out", out, stdout=subprocess.PIPE, env={**os.environ, **where})
 
 
 def interrupt(process: subprocess.Popen, at: str, after_s: float, number: int) -> str:
@@ -64,12 +65,8 @@ def hidden(folder: Path) -> list[Path]:
 def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_other(run, shell, tmp_path):
     shell.home, out, temporary = tmp_path / "home", tmp_path / "out", tmp_path / "scratch"
     sigint, sigterm = (signal.SIGINT, 130, LINE), (signal.SIGTERM, 143, TERMINATED)
-    for stage, after_s, (number, code, line) in (
-        ("[2/10]", 0.0, sigint),
-        ("[3/10]", 0.3, sigterm),
-        ("[5/10]", 1.0, sigterm),
-        ("[8/10]", 0.3, sigint),
-    ):
+    at = (("[2/10]", 0.0, sigint), ("[3/10]", 0.3, sigterm), ("[5/10]", 1.0, sigterm), ("[8/10]", 0.3, sigint))
+    for stage, after_s, (number, code, line) in at:
         process = start(run, shell.home, out, temporary)
         said = interrupt(process, stage, after_s, number)
         assert process.returncode == code, said
@@ -87,11 +84,8 @@ def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_othe
     assert process.returncode == 0, err
     assert f"report: {out / 'processed/report.html'}" in said
     assert contents(out) == contents(run.out)
-    assert [str(version) for version in open_registry(shell.home).list()] == [
-        "job-duration:1",
-        "new-load:1",
-        "will-jobs-arrive:1",
-    ]
+    versions = [str(version) for version in open_registry(shell.home).list()]
+    assert versions == ["job-duration:1", "new-load:1", "will-jobs-arrive:1"]
 
 
 LONG_STAGES = {"care", "backtest", "evaluate"}
@@ -154,9 +148,8 @@ def test_an_interrupted_registration_leaves_the_versions_as_they_were(run, shell
     assert (answer.code, answer.err, answer.out) == (130, LINE, "")
     assert not Path("figures.json").exists()
     assert list((tmp_path / "temporary").iterdir()) == []
-    assert [(version.version, version.aliases) for version in store.show("new-load").versions] == [
-        (1, ("challenger", "champion"))
-    ]
+    (version,) = store.show("new-load").versions
+    assert (version.version, version.aliases) == (1, ("challenger", "champion"))
     assert shell.json(*words)["version"] == 2
 
 
@@ -187,12 +180,7 @@ def test_a_backtest_that_is_terminated_ends_its_workers_too(run, tmp_path):
     """The signal reaches the parent alone, as from `kill PID` or docker."""
     words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--policies", "fcfs,sia", "--forecasts", "random")
     more = ("--seeds", 60, "--jobs", 2, "--out", tmp_path / "out")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jobcast", *map(str, (*words, *more))],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begun(*words, *more)
     while len(members(process.pid)) < 4:  # itself, joblib's tracker and two workers
         assert process.poll() is None
         time.sleep(0.02)

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from jobcast.schedulers.registry import POLICIES, find_policy
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
+from tests.pipelines.conftest import typed
 
 pytestmark = pytest.mark.usefixtures("untrained")
-HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{600 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(14)]
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n"
 POLICIES_OF = {
@@ -21,24 +21,24 @@ NOT_REPEATABLE = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("table")
-
-
-@pytest.fixture
-def enriched(shell, folder):
+def enriched(tmp_path_factory):
     """A plain trace of 14 jobs with all facts, and two nodes."""
     facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
-    return enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
+    return enriched_trace(tmp_path_factory.mktemp("table"), ROWS, NODES, *facts)
 
 
 @pytest.fixture
-def table(shell, folder, enriched):
-    told = folder / "table.json"
-    if not told.exists():
-        named = ",".join([*POLICIES_OF, "mlf_rl"])
-        shell.works("backtest", *enriched, "--policies", named, "--forecasts", "oracle", "--jobs", 1, "--json", told)
-    return json.loads(told.read_text())
+def plain(enriched):
+    """The trace that knows none of them, on GPUs that are known by number."""
+    return ("--trace", enriched[1].parents[1] / "plain.csv", "--gpus", 8)
+
+
+@pytest.fixture(scope="module")
+def table(enriched, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    words = ("--policies", ",".join([*POLICIES_OF, "mlf_rl"]), "--forecasts", "oracle", "--jobs", 1)
+    typed("backtest", *enriched, *words, "--json", home / "table.json", home=home)
+    return json.loads((home / "table.json").read_text())
 
 
 @pytest.mark.parametrize("policy", POLICIES_OF)
@@ -65,8 +65,8 @@ def test_what_cannot_run_is_listed_with_what_it_lacks(table):
     assert "no mlf-policy is registered; train one" in skipped["lacks"]
 
 
-def test_policies_whose_facts_a_plain_trace_lacks_are_listed(shell, folder, enriched):
-    words = ("backtest", "--trace", folder / "plain.csv", "--gpus", 8, "--policies", "fcfs,mlf_h,edf", "--jobs", 1)
+def test_policies_whose_facts_a_plain_trace_lacks_are_listed(shell, plain):
+    words = ("backtest", *plain, "--policies", "fcfs,mlf_h,edf", "--jobs", 1)
     told = shell.json(*words)
     assert [row["policy"] for row in told["rows"]] == ["fcfs"]
     assert [one["policy"] for one in told["skipped"]] == ["mlf_h", "edf"]
@@ -74,11 +74,14 @@ def test_policies_whose_facts_a_plain_trace_lacks_are_listed(shell, folder, enri
     assert "trace enrich --facts tasks" in shell.refuses(*words[:-3], "mlf_h")
 
 
+def known_alone(monkeypatch, policies):
+    monkeypatch.setattr(POLICIES, "_ours", policies)
+    monkeypatch.setattr(POLICIES, "_own", policies.__getitem__)
+
+
 def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(shell, enriched, monkeypatch):
-    known = {name: find_policy(name) for name in ("fcfs", "energy_fifo")}
     few = {"exact": replace(find_policy("exact"), most_jobs=13)}
-    monkeypatch.setattr(POLICIES, "_ours", known | few)
-    monkeypatch.setattr(POLICIES, "_own", (known | few).__getitem__)
+    known_alone(monkeypatch, {name: find_policy(name) for name in ("fcfs", "energy_fifo")} | few)
     words = ("backtest", *enriched, "--forecasts", "oracle", "--jobs", 1, "--policies")
     told = shell.json(*words, "all")
     assert [row["policy"] for row in told["rows"]] == ["fcfs", "energy_fifo"]
@@ -95,13 +98,10 @@ def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(s
     ],
 )
 def test_of_all_policies_those_that_an_option_is_not_for_are_listed_unless_they_are_named(
-    shell, folder, monkeypatch, more, lacks
+    shell, plain, monkeypatch, more, lacks
 ):
-    known = {name: find_policy(name) for name in ("fcfs", "mmfs", "sia_vc")}
-    monkeypatch.setattr(POLICIES, "_ours", known)
-    monkeypatch.setattr(POLICIES, "_own", known.__getitem__)
-    words = ("backtest", "--trace", folder / "plain.csv", "--gpus", 8, "--jobs", 1)
-    words += ("--forecasts", "conservative", *more, "--policies")
+    known_alone(monkeypatch, {name: find_policy(name) for name in ("fcfs", "mmfs", "sia_vc")})
+    words = ("backtest", *plain, "--jobs", 1, "--forecasts", "conservative", *more, "--policies")
     told = shell.json(*words, "all")
     assert [row["policy"] for row in told["rows"]] == ["fcfs", "mmfs"]
     assert told["skipped"] == [{"policy": "sia_vc", "lacks": lacks}]

@@ -43,14 +43,9 @@ def test_every_setting_is_explained(name):
 
 def test_one_policy_is_told_with_its_settings(shell):
     told = shell.json("policies", "themis_np")
-    assert told["settings"]["own"] == [
-        {
-            "name": "filter",
-            "default": 0.2,
-            "values": "a share in (0, 1]",
-            "about": "share of the pending jobs that idle GPUs are offered to",
-        }
-    ]
+    (own,) = told["settings"]["own"]
+    about = "share of the pending jobs that idle GPUs are offered to"
+    assert own == {"name": "filter", "default": 0.2, "values": "a share in (0, 1]", "about": about}
     assert "did you mean sia" in shell.refuses("policies", "siaa")
 
 
@@ -61,9 +56,8 @@ def test_help_lists_all(shell, command):
 
 
 def test_the_page_of_predictors_is_current():
-    assert (DOCS / "predictors.md").read_text() == predictors_page(), (
-        "jobcast predictors --markdown > docs/predictors.md"
-    )
+    page = (DOCS / "predictors.md").read_text()
+    assert page == predictors_page(), "jobcast predictors --markdown > docs/predictors.md"
 
 
 def test_all_predictors_are_listed(shell):

@@ -45,18 +45,15 @@ def test_predict_jct_under_quotas(shell, queue, job, start_s, hours):
 
 def test_predict_jct_of_a_new_job_at_several_widths(shell, csv):
     rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2}" for at in range(60)]
-    words = ("predict", "jct", "--trace", csv(*rows), "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle")
-    told = shell.json(*words, "--at", "3010", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400", "--futures", "20")
+    asked = ("--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle", "--at", "3010", "--futures", "20")
+    new = ("--job", "new", "--ask-gpus", "1,2", "--size-s", "400")
+    whole, cut = csv(*rows), csv(*rows[:31], name="cut.csv")
+    told, again = (shell.json("predict", "jct", "--trace", trace, *asked, *new) for trace in (whole, cut))
     one, two = told["answers"]
     assert (one["gpus"], two["gpus"]) == (1, 2)
     assert one["point_h"] * 3600 >= 400.0
     assert two["point_h"] * 3600 >= 200.0
     assert all(answer["p5_h"] <= answer["p50_h"] <= answer["p95_h"] for answer in (one, two))
-    cut = csv(*rows[:31], name="cut.csv")
-    again = shell.json(
-        *("predict", "jct", "--trace", cut, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle"),
-        *("--at", "3010", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400", "--futures", "20"),
-    )
     assert again["answers"] == told["answers"]  # nothing after the instant is read
 
 
@@ -79,19 +76,8 @@ def test_questions_that_cannot_be_asked(shell, queue, more, told):
 def test_evaluate_jct_under_quotas(shell, csv):
     rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2},86400" for at in range(80)]
     header = "job_id,pool,submit_time,duration,gpus,time_limit_s"
-    words = (
-        "evaluate",
-        "jct",
-        "--trace",
-        csv(*rows, header=header),
-        "--gpus",
-        "3",
-        "--policy",
-        "fcfs",
-        "--forecasts",
-        "oracle",
-    )
-    told = shell.json(*words, "--futures", "20", "--every-job", "4")
+    words = ("evaluate", "jct", "--trace", csv(*rows, header=header), "--gpus", "3", "--policy", "fcfs")
+    told = shell.json(*words, "--forecasts", "oracle", "--futures", "20", "--every-job", "4")
     assert (told["policy"], told["sizes"], told["jobs"]) == ("fcfs", "forecast", 12)
     assert 0.0 <= told["coverage_90_pct"] <= 100.0
     assert told["point_err_p50_pct"] == pytest.approx(0.0, abs=1e-9)  # later jobs delay nobody under fcfs
@@ -126,21 +112,17 @@ def test_what_if_a_job_had_asked_for_something_else(shell, queue):
 
 def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):
     trace = csv("a,p,0,100,1", "b,p,10,50,2", name="two.csv")
-    shell.works(
-        "simulate", "--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle", "--out", "l.csv"
-    )
+    words = ("--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle")
+    shell.works("simulate", *words, "--out", "l.csv")
     told = shell.json("explain", "--out", "l.csv", "--job", "b", "--what-if", "gpus=1")
-    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told["what_if"]] == [
-        (2, 100.0, 150.0),
-        (1, 10.0, 110.0),
-    ]
+    spans = [(one["gpus"], one["start_s"], one["end_s"]) for one in told["what_if"]]
+    assert spans == [(2, 100.0, 150.0), (1, 10.0, 110.0)]
     assert any("as many GPU-seconds" in note for note in told["notes"])
 
 
 def test_what_if_an_elastic_job_could_use_fewer_gpus(shell, csv):
-    trace = csv(
-        "a,p,0,400,4,1", "b,p,10,400,4,1", name="elastic.csv", header="job_id,pool,submit_time,duration,gpus,min_gpus"
-    )
+    header = "job_id,pool,submit_time,duration,gpus,min_gpus"
+    trace = csv("a,p,0,400,4,1", "b,p,10,400,4,1", name="elastic.csv", header=header)
     words = ("--trace", trace, "--gpus", "4", "--policy", "elastic_fifo")
     shell.works("simulate", *words, "--out", "log.csv")
     asked = ("explain", "--out", "log.csv", "--job", "b", "--what-if")

@@ -65,14 +65,8 @@ def test_a_row_is_kept_whenever_an_answer_differs_from_the_last_one():
         told.append((recording.will_jobs_arrive("a", 150.0), recording.new_load("a", 150.0)))
     assert told == [(True, 2), (True, 3), (True, 1), (False, 0)]
     arrives, load = (ARRIVES, "a", 150.0, 0.0), (LOAD, "a", 150.0, 0.0)
-    assert rows(recording) == [
-        (0.0, arrives, 1.0),
-        (0.0, load, 2.0),
-        (50.0, load, 3.0),
-        (100.0, load, 1.0),
-        (200.0, arrives, 0.0),
-        (200.0, load, 0.0),
-    ]
+    first, last = [(0.0, arrives, 1.0), (0.0, load, 2.0)], [(200.0, arrives, 0.0), (200.0, load, 0.0)]
+    assert rows(recording) == [*first, (50.0, load, 3.0), (100.0, load, 1.0), *last]
 
 
 def test_the_first_bin_of_each_job_is_kept():

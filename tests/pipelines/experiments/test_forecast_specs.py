@@ -4,6 +4,18 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts
 
 
+def registry(**pins):
+    return ForecastSpec("registry", versions=tuple((name.replace("_", "-"), version) for name, version in pins.items()))
+
+
+def mixed(**parts):
+    return ForecastSpec("mixed", parts=tuple(parts.items()))
+
+
+CHALLENGER = ForecastSpec("registry", alias="challenger")
+QUARTER = ForecastSpec("noisy", probability=0.25)
+
+
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
@@ -13,31 +25,15 @@ from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_for
         ("noisy:0", ForecastSpec("noisy", probability=0.0)),
         ("noisy:1", ForecastSpec("noisy", probability=1.0)),
         ("registry", ForecastSpec("registry")),
-        ("registry:challenger", ForecastSpec("registry", alias="challenger")),
-        (
-            "registry:new-load=2,will-jobs-arrive=13",
-            ForecastSpec("registry", versions=(("new-load", 2), ("will-jobs-arrive", 13))),
-        ),
+        ("registry:challenger", CHALLENGER),
+        ("registry:new-load=2,will-jobs-arrive=13", registry(new_load=2, will_jobs_arrive=13)),
         (
             "mixed:arrivals=random,loads=noisy:0.25,durations=registry:challenger",
-            ForecastSpec(
-                "mixed",
-                parts=(
-                    ("arrivals", ForecastSpec("random")),
-                    ("loads", ForecastSpec("noisy", probability=0.25)),
-                    ("durations", ForecastSpec("registry", alias="challenger")),
-                ),
-            ),
+            mixed(arrivals=ForecastSpec("random"), loads=QUARTER, durations=CHALLENGER),
         ),
         (
             "mixed: durations=registry:job-duration=2, arrivals=conservative",
-            ForecastSpec(
-                "mixed",
-                parts=(
-                    ("arrivals", ForecastSpec("conservative")),
-                    ("durations", ForecastSpec("registry", versions=(("job-duration", 2),))),
-                ),
-            ),
+            mixed(arrivals=ForecastSpec("conservative"), durations=registry(job_duration=2)),
         ),
     ],
 )
@@ -53,10 +49,7 @@ def test_sources_as_users_write_them(text, spec):
         ("oracle:2", "unknown source"),
         ("noisy", "probability between 0 and 1"),
         ("noisy:1.1", "probability between 0 and 1"),
-        (
-            "registry:nosuch=1",
-            "'nosuch=1' is no NAME=VERSION; versions are numbers, names are will-jobs-arrive, new-load",
-        ),
+        ("registry:nosuch=1", "'nosuch=1' is no NAME=VERSION; versions are numbers, names are will-jobs-arrive, new-"),
         ("registry:new-load=²", "is no NAME=VERSION"),
         ("registry:new-load=1,", "'' is no NAME=VERSION"),
         ("registry:new-load=1,new-load=2", "new-load is given twice"),

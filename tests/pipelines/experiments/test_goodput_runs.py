@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
@@ -21,12 +20,12 @@ from jobcast.pipelines.experiments.sources import Ask
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch
-from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.simulator.log import flat_spans
 from jobcast.simulator.metrics import figures
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
-from tests.scenarios import pool_scenario
+from tests.scenarios import frame_of, log_of, pool_scenario
 
 pytestmark = pytest.mark.usefixtures("untrained")
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
@@ -60,12 +59,8 @@ def tables(tmp_path):
 
 
 def trace_of(**columns):
-    frame = pl.DataFrame(
-        {"job_id": ["0", "1", "2"], "pool": "p", "submit_time": [0, 5, 9], "duration": 60.0, "gpus": [1, 2, 1]}
-        | {"model": "net"}
-        | columns
-    )
-    return Trace.from_frame(frame, name="t")
+    plain = {"job_id": ["0", "1", "2"], "pool": "p", "duration": 60.0, "gpus": [1, 2, 1], "model": "net"}
+    return Trace.from_frame(frame_of([0, 5, 9], **plain | columns), name="t")
 
 
 def scenario_of(trace, settings, gpus=8):
@@ -114,21 +109,9 @@ def test_any_policy_runs_the_same_jobs(tables, tmp_path):
 def test_figures_by_hand():
     # 50 s at 10 and 25 s at 20 samples a second; the second half of the work took two GPUs
     ran = (Stretch(0.0, 50.0, 1, 10, 500.0), Stretch(60.0, 85.0, 2, 20, 400.0))
-    none = np.zeros(1)
-    log = RunLog(
-        policy="pollux",
-        pools=(Pool("all", 2),),
-        submit_s=none,
-        start_s=none,
-        end_s=np.array([85.0]),
-        duration_s=np.array([100.0]),
-        gpus=np.array([1]),
-        pool=none.astype(np.int64),
-        preemptions=np.array([1]),
-        dedicated=none.astype(np.bool_),
-        spans=flat_spans(np.array([0, 0]), np.array([0.0, 50.0]), np.array([50.0, 85.0]), np.array([1, 2])),
-        events=3,
-    )
+    two = (Pool("all", 2),)
+    spans = flat_spans(np.array([0, 0]), np.array([0.0, 50.0]), np.array([50.0, 85.0]), np.array([1, 2]))
+    log = log_of([0.0], [0.0], [85.0], pools=two, duration_s=np.array([100.0]), spans=spans, policy="pollux")
     curves = {"a": {10: curve(0.5, 0.8), 40: curve(0.5, 0.7)}}
     found = scaling_figures([APP], curves, log, [ran])
     assert found["gpu_time_asked_to_held"] == pytest.approx(100 / 120)
@@ -225,21 +208,10 @@ def settings(tmp_path):
 @pytest.fixture
 def trace():
     """Job 0 adapts, 1 names no model, 2 stays as it is."""
-    frame = pl.DataFrame(
-        {
-            "job_id": ["00", "01", "02"],
-            "pool": "p",
-            "submit_time": [0, 1, 2],
-            "duration": [50.0, 7.0, 9.0],
-            "gpus": 1,
-            "model": ["Toy", None, "Toy"],
-            "batch_size": [10, None, 10],
-            "steps": [100, None, 20],
-            "adaptation": ["gns", None, "static"],
-            "weight": [2.0, None, 1.0],
-        }
-    )
-    return Trace.from_frame(frame, name="t")
+    told = {"model": ["Toy", None, "Toy"], "batch_size": [10, None, 10], "steps": [100, None, 20]}
+    told |= {"adaptation": ["gns", None, "static"], "weight": [2.0, None, 1.0]}
+    names = ["00", "01", "02"]
+    return Trace.from_frame(frame_of([0, 1, 2], job_id=names, pool="p", duration=[50.0, 7.0, 9.0], **told), name="t")
 
 
 def test_training_jobs_run_as_long_as_their_true_regimes(trace, settings):

@@ -15,11 +15,7 @@ from jobcast.pipelines.experiments.energy import simulation as forecasting
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.sources import Registered, registered, trust
 from jobcast.pipelines.experiments.tasks import simulation as accuracy
-from jobcast.traces.cluster_file import write_cluster
-from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.learning_curves import write_job_curves
-from jobcast.traces.profiles import write_profiles
-from jobcast.traces.tasks import write_tasks
+from tests.scenarios import write_energy_scene, write_tasks_scene
 
 REGISTRY = parse_forecasts("registry")
 TIMES = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_total")
@@ -39,14 +35,8 @@ def files(tmp_path_factory):
     """Small workloads of tasks and of energy."""
     at = tmp_path_factory.mktemp("kinds")
     settings = {"jobs": 12, "gpus": 8, "widths": "1,2", "epochs": "5,10", "longest_h": 2, "load": 0.05}
-    generate("mlfs", 3, settings)[0].jobs.write_parquet(at / "tasks_jobs.parquet")
-    tasks, curves = generate_tasks("mlfs", 3, settings)
-    write_tasks(tasks, at / "tasks.parquet")
-    write_job_curves(curves, at / "curves.parquet")
-    few = {"nodes": 2, "jobs": 8, "epochs": "5,20"}
-    generate("andreas", 3, few)[0].jobs.write_parquet(at / "energy_jobs.parquet")
-    write_profiles(generate_profiles("andreas", few), at / "profiles.csv")
-    write_cluster(generate_nodes("andreas", few), at / "cluster.yaml")
+    write_tasks_scene(at, settings)
+    write_energy_scene(at, {"nodes": 2, "jobs": 8, "epochs": "5,20"})
     return at
 
 
@@ -56,11 +46,11 @@ def words(files, csv):
     trace = csv("01,a,0,1000,1,LM,10,6,gns", "02,a,10,1000,1,LM,10,2,static", header=TRAINING)
     rates = csv(f"v100,LM,10,1,{59_675 / 600!r}", f"v100,LM,20,1,{59_675 / 800!r}", name="rates.csv", header=RATES)
     tables = (f"--set=tasks={files / 'tasks.parquet'}", f"--set=curves={files / 'curves.parquet'}", "--set=round_s=600")
-    energy = ("--cluster", files / "cluster.yaml", f"--set=profiles={files / 'profiles.csv'}", "--baseline", "none")
+    energy = ("--cluster", files / "energy.yaml", f"--set=profiles={files / 'profiles.csv'}", "--baseline", "none")
     return {
         "regimes": (rounds, ("--trace", trace, "--gpus", "1", f"--set=throughputs={rates}", "--policy", "srpt")),
-        "curves": (accuracy, ("--trace", files / "tasks_jobs.parquet", "--gpus", "8", *tables, "--policy", "mlf_c")),
-        "epochs": (forecasting, ("--trace", files / "energy_jobs.parquet", *energy, "--policy", "edf")),
+        "curves": (accuracy, ("--trace", files / "tasks.jobs.parquet", "--gpus", "8", *tables, "--policy", "mlf_c")),
+        "epochs": (forecasting, ("--trace", files / "energy.jobs.parquet", *energy, "--policy", "edf")),
     }
 
 
@@ -85,9 +75,8 @@ def test_a_registered_model_that_answers_nothing_is_as_good_as_caution_and_that_
 ):
     """Without a model it refuses, or degrades to the same."""
     asks, line = words[kind]
-    assert "pass --degrade to go on with conservative answers" in shell.refuses(
-        "simulate", *line, "--forecasts", "registry"
-    )
+    refused = shell.refuses("simulate", *line, "--forecasts", "registry")
+    assert "pass --degrade to go on with conservative answers" in refused
     without, least, degraded = figures(shell, *line, "--forecasts", "registry", "--degrade")
     version = SimpleNamespace(version=7, trace_sha256="other", train_until_s=0.0, train_from_s=0.0, name=kind)
     monkeypatch.setattr(asks, "registered", lambda *asked: Registered(version, Broken()))
@@ -153,11 +142,9 @@ def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
 
 
 def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
-    def told(*asked):
-        return SimpleNamespace(
-            final_mean=np.array([0.5, 0.5]), final_low=np.array([0.4, 0.6]), final_high=np.array([0.7, 0.9])
-        )
-
-    mean, spread = accuracy.by_model(SimpleNamespace(forecast_arrays=told))(*[np.zeros(2, dtype=np.int64)] * 4)
+    final = {"mean": (0.5, 0.5), "low": (0.4, 0.6), "high": (0.7, 0.9)}
+    told = SimpleNamespace(**{f"final_{name}": np.array(values) for name, values in final.items()})
+    model = SimpleNamespace(forecast_arrays=lambda *asked: told)
+    mean, spread = accuracy.by_model(model)(*[np.zeros(2, dtype=np.int64)] * 4)
     assert mean.tolist() == [0.5, 0.5]
     assert spread.tolist() == [pytest.approx(0.2 / accuracy.UPPER_Z), -1.0]

@@ -15,8 +15,9 @@ from jobcast.pipelines.experiments import run_record
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.run_record import pool_record_of, read_run_record, record_folder, write_run_record
 from jobcast.pipelines.report.job_table import job_table, listed, write_table
-from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.simulator.log import flat_spans
 from jobcast.simulator.workload import Workload
+from tests.scenarios import log_of
 
 
 @pytest.fixture
@@ -31,19 +32,14 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     shell.works(*two_pools, "sia", "--seed", 4, "--set", "tick_s=600", "--out", "log.csv")
     told = json.loads(Path("log.csv.run/run.json").read_text())
     assert (told["policy"], told["forecasts"], told["seed"]) == ("sia", "oracle", 4)
-    assert told["configuration"] == {
-        "settings": {"tick_s": "600"}, "limit": None, "warmup_days": 0.0, "predict": False
-    }  # fmt: skip
+    set_up = {"settings": {"tick_s": "600"}, "limit": None, "warmup_days": 0.0, "predict": False}
+    assert told["configuration"] == set_up
     assert (told["pools"], told["horizons_min"], told["mechanism"]) == ({"a": 2, "b": 2}, [5, 60, 720], "pools")
     assert told["inputs"]["trace"]["rows"] == 4
     rows = pl.read_csv("log.csv", infer_schema=False)
     assert rows.columns[8:] == ["dedicated", "duration_bin", "waited_s", "slowed", "baseline_end_time"]
-    assert dict(rows.select("job_id", "duration_bin").iter_rows()) == {
-        "b1": "60-720min",
-        "b2": "5-60min",
-        "a1": "5-60min",
-        "b3": ">720min",
-    }
+    bins = {"b1": "60-720min", "b2": "5-60min", "a1": "5-60min", "b3": ">720min"}
+    assert dict(rows.select("job_id", "duration_bin").iter_rows()) == bins
     answers = pl.read_parquet("log.csv.run/forecasts.parquet")
     assert answers.columns == ["at_s", "question", "pool", "horizon_min", "level", "answer"]
     first = answers.filter((pl.col("pool") == "a") & (pl.col("horizon_min") == 60)).rows()[:2]
@@ -136,13 +132,10 @@ def test_explain_tells_the_story_in_words_and_as_data(shell, two_pools):
     assert json.loads(Path("why.json").read_text()) == told
 
 
-def test_what_cannot_be_explained_is_refused_in_one_line(shell, two_pools, csv):
+def test_what_cannot_be_explained_is_refused_in_one_line(shell, two_pools):
     shell.works(*two_pools, "sia", "--out", "log.csv")
-    assert "--job b7: no such job among the 4 of log.csv; near: b" in shell.refuses(
-        "explain", "--out", "log.csv", "--job", "b7"
-    )
-    assert "is no log of a simulation" in shell.refuses("explain", "--out", csv("1,a,0,1,1"), "--job", "1")
-    assert "no such file" in shell.refuses("explain", "--out", "none.csv", "--job", "1")
+    line = shell.refuses("explain", "--out", "log.csv", "--job", "b7")
+    assert "--job b7: no such job among the 4 of log.csv; near: b" in line
     assert "is an input too" in shell.refuses("explain", "--out", "log.csv", "--job", "b2", "--json", "log.csv")
 
 
@@ -152,10 +145,9 @@ def test_a_job_that_is_not_there_may_be_among_the_rows_left_out(shell):
     lines = [f"{job} {at} 0 {run} {cores} -1 -1 {cores} -1 -1 1 1 1 -1 1 1 -1 -1\n" for job, at, run, cores in jobs]
     Path("log.swf").write_text("".join(lines))
     shell.works("simulate", "--trace", "log.swf", "--policy", "fcfs", "--out", "log.csv")
-    assert (
-        "--job 2: no such job among the 2 of log.csv; near: 1, 4; it may be among what was left out of the trace: "
-        "1 run time missing or <= 0; 1 no processors"
-    ) in shell.refuses("explain", "--out", "log.csv", "--job", "2")
+    line = shell.refuses("explain", "--out", "log.csv", "--job", "2")
+    assert "--job 2: no such job among the 2 of log.csv; near: 1, 4; it may be among what was left out" in line
+    assert "1 run time missing or <= 0; 1 no processors" in line
 
 
 def test_without_a_record_what_is_missing_is_said_and_quotas_may_be_given(shell, two_pools):
@@ -174,21 +166,14 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
     """A closed loop: j1 comes first in the trace and last in the run; j2 is stopped from 1 to 4."""
     jobs = [Job(seq, name, "p", at_s, 1) for seq, (name, at_s) in enumerate([("j1", 0.0), ("j2", 1.0)])]
     workload = Workload(jobs, [Outcome(3.0), Outcome(2.0)], [Pool("p", 1)])
-    log = RunLog(
-        "sia_preempt", tuple(workload.pools), submit_s=np.array([9.0, 0.0]), start_s=np.array([9.0, 0.0]),
-        end_s=np.array([12.0, 5.0]), duration_s=np.array([3.0, 2.0]), gpus=np.array([1, 1]), pool=np.array([0, 0]),
-        preemptions=np.array([0, 1]), dedicated=np.array([True, False]),
-        spans=flat_spans(np.array([1, 1, 0]), np.array([0.0, 4.0, 9.0]), np.array([1.0, 5.0, 12.0]), np.ones(3)),
-        events=6,
-        trace_submit_s=np.array([0.0, 1.0]),
-    )  # fmt: skip
+    held = flat_spans(np.array([1, 1, 0]), np.array([0.0, 4.0, 9.0]), np.array([1.0, 5.0, 12.0]), np.ones(3))
+    told = {"duration_s": np.array([3.0, 2.0]), "preemptions": np.array([0, 1]), "spans": held}
+    come_s = {"trace_submit_s": np.array([0.0, 1.0]), "pools": tuple(workload.pools)}
+    log = log_of([9.0, 0.0], [9.0, 0.0], [12.0, 5.0], **told, **come_s)
     path = tmp_path / "log.csv"
     write_table(job_table(log, listed(workload)), path)
     write_run_record(path, pool_record_of(log, workload, "sia_preempt", {}, {}, None), log)
     table = read_run_table(path)
     held = zip(table.held.job, table.held.from_s, table.held.until_s, strict=True)
-    assert [(table.job_ids[job], begin, end) for job, begin, end in held] == [
-        ("j2", 0.0, 1.0),
-        ("j2", 4.0, 5.0),
-        ("j1", 9.0, 12.0),
-    ]
+    spans = [(table.job_ids[job], begin, end) for job, begin, end in held]
+    assert spans == [("j2", 0.0, 1.0), ("j2", 4.0, 5.0), ("j1", 9.0, 12.0)]

@@ -26,6 +26,7 @@ from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.history import RunHistory
+from jobcast.simulator.metrics import figures
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
@@ -57,9 +58,8 @@ def test_a_window_begins_at_from_and_ends_before_until(trace):
 def test_a_pool_that_is_gone_within_the_window_is_served_and_told(trace):
     """b is gone from 2 s on: job 4 comes later; at 2 s it has no capacity."""
     table = PoolsTable((Quota("a", 4), Quota("b", 2), Quota("b", 0, 2.0)))
-    told = {
-        until_s: cut_scenario(trace, Cluster(quotas=table, at_s=0.0), until_s=until_s).notes for until_s in (3.0, 5.0)
-    }
+    place = Cluster(quotas=table, at_s=0.0)
+    told = {until_s: cut_scenario(trace, place, until_s=until_s).notes for until_s in (3.0, 5.0)}
     (line,) = told[5.0]
     assert line.startswith("warning: pools that are gone within the window keep the GPUs of its beginning: ")
     assert "b from 1970-01-01T00:00:02Z on (1 job after that); --until ends a replay before" in line
@@ -177,20 +177,12 @@ def test_a_job_is_drawn_by_its_id_and_the_seed_alone(made):
     drawn = stoppable(of(made, preemptible_share="0.5"))
     assert stoppable(of(made, preemptible_share="0.5")) == drawn
     assert stoppable(of(made, seed=1, preemptible_share="0.5")) != drawn
+    assert stoppable(of(made, preemptible_share="0.25")) < drawn
     half = replace(made, jobs=made.jobs[::2], outcomes=made.outcomes[::2])
     assert stoppable(of(half, preemptible_share="0.5")) == drawn & {job.job_id for job in half.jobs}
-
-
-def test_a_larger_share_takes_the_smaller_ones_jobs_too(made):
-    some, more = (stoppable(of(made, preemptible_share=share)) for share in ("0.25", "0.5"))
-    assert some < more
-
-
-def test_nothing_else_changes(made):
-    told = of(made, preemptible_share="0.5")
-    assert [replace(job, preemptible=False) for job in told.jobs] == [
-        replace(job, preemptible=False) for job in made.jobs
-    ]
+    # Nothing else changes.
+    told, plain = of(made, preemptible_share="0.5"), [replace(job, preemptible=False) for job in made.jobs]
+    assert [replace(job, preemptible=False) for job in told.jobs] == plain
     assert (told.outcomes, told.pools, told.restart_s, told.resume_s) == (made.outcomes, made.pools, 5.0, 2.0)
 
 
@@ -279,12 +271,8 @@ def test_who_is_there_by_hand(tmp_path):
     assert (ran.log.end_s - EPOCH_S).tolist() == [120.0, 140.0, 180.0, 200.0, 220.0]
     assert "began with the jobs of 2023-11-14T22:14:20Z: 2 running, 2 waiting" in scenario.notes
     assert [line.partition(":")[0] for line in of.assumptions("pools")] == [f"{ASSUMED}, those of 3 jobs"]
-
-
-def test_figures_count_from_the_beginning_on(tmp_path):
-    from jobcast.simulator.metrics import figures
-
-    told = figures(replayed(experiment(trace_of(ROWS), 60), "fcfs", tmp_path).log)
+    # Figures count from the beginning on.
+    told = figures(ran.log)
     assert told["makespan_s"] == 160.0
     held = 4 * 60 + 2 * 80 + 8 * 40 + 1 * 20 + 1 * 40
     assert told["utilization"] == pytest.approx(held / (8 * 160))
@@ -416,18 +404,8 @@ def test_who_waits_on_the_cluster_is_queued_though_the_policy_would_start_it_at_
 def test_what_is_explained_of_a_run_that_began_amid_things(shell, csv):
     # b (on one GPU of two) runs until 150; c, of both, waits behind it, and d behind c.
     rows = ("b,p,10,50,150,100,1", "c,p,20,200,300,100,2", "d,p,30,180,210,30,1")
-    words = (
-        "--trace",
-        csv(*rows, header=HEADER),
-        "--gpus",
-        "2",
-        "--begin",
-        "recorded",
-        "--from",
-        "60",
-        "--out",
-        "log.csv",
-    )
+    begin = ("--begin", "recorded", "--from", "60")
+    words = ("--trace", csv(*rows, header=HEADER), "--gpus", "2", *begin, "--out", "log.csv")
     shell.works("simulate", *words, "--policy", "easy_forecast", "--forecasts", "oracle", "--set", "bf_max_job_test=0")
     explained = {job: shell.json("explain", "--out", "log.csv", "--job", job) for job in "bcd"}
     told = {job: (one["summary"]["started_s"], one["summary"]["fcfs_started_s"]) for job, one in explained.items()}

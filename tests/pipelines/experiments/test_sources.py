@@ -7,7 +7,7 @@ from jobcast.domain.errors import OverlapError, RegistryError
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.forecast_specs import PARTS, parse_forecasts
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.experiments.simulation import parts_of
 from jobcast.pipelines.experiments.sources import Ask, Sources, earlier_jobs
@@ -36,24 +36,6 @@ def test_sources_without_models_answer_for_every_pool(scenario, tmp_path, text):
     assert chosen.source.duration_s(job) > 0
 
 
-def answers(source, scenario):
-    told = []
-    for hour in range(24):
-        source.advance(scenario.from_s + 3600.0 * hour)
-        told += [source.will_jobs_arrive(pool.name, 300.0) for pool in scenario.workload.pools]
-    return told + [source.duration_bin(job) for job in scenario.workload.jobs]
-
-
-def test_draws_are_those_of_the_seed(scenario, tmp_path):
-    def drawn(seed):
-        return answers(
-            made(scenario, tmp_path, seed=seed).make(parse_forecasts("random")).source,
-            scenario,
-        )
-
-    assert drawn(1) == drawn(1) != drawn(2)
-
-
 def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scenario, monkeypatch):
     """Each predictor has been asked before the replay begins: what it compiles is no part of the policy's own time."""
     asked = []
@@ -74,19 +56,15 @@ def test_who_was_trained_on_another_cluster_is_named(run, scenario):
     assert "another_cluster" not in made(scenario, run.home).make(parse_forecasts("registry")).trust()
     jobs = scenario.trace.jobs.with_columns(pool="elsewhere " + scenario.trace.jobs["pool"])
     other = replace(scenario, trace=replace(scenario.trace, jobs=jobs))
-    told = made(other, run.home).make(parse_forecasts("registry")).trust()["another_cluster"]
-    assert [line.split(" was trained on another cluster (")[0] for line in told] == [
-        "will-jobs-arrive 1",
-        "new-load 1",
-        "job-duration 1",
-    ]
+    lines = made(other, run.home).make(parse_forecasts("registry")).trust()["another_cluster"]
+    named = [line.split(" was trained on another cluster (")[0] for line in lines]
+    assert named == ["will-jobs-arrive 1", "new-load 1", "job-duration 1"]
 
 
 def told(source, scenario, part):
     """All answers of a source about a part, through the window."""
-    jobs = iter(scenario.workload.jobs)
     found = []
-    for job in jobs:
+    for job in scenario.workload.jobs:
         source.advance(job.submit_s)
         if part == "durations":
             found.append(source.duration_bin(job))
@@ -94,6 +72,14 @@ def told(source, scenario, part):
         ask = source.will_jobs_arrive if part == "arrivals" else source.new_load
         found += [ask(pool.name, 60.0 * k) for pool in scenario.workload.pools for k in source.horizons_min]
     return found
+
+
+def test_draws_are_those_of_the_seed(scenario, tmp_path):
+    def drawn(seed):
+        sources = made(scenario, tmp_path, seed=seed)
+        return [told(sources.make(parse_forecasts("random")).source, scenario, part) for part in PARTS]
+
+    assert drawn(1) == drawn(1) != drawn(2)
 
 
 def test_a_mixed_source_answers_each_part_as_its_source_does(run, scenario):
@@ -104,10 +90,8 @@ def test_a_mixed_source_answers_each_part_as_its_source_does(run, scenario):
     assert mixed.source.horizons_min == (5, 60)
     assert mixed.models == {"job-duration": 1}
     workload = scenario.workload
-    alone = {
-        "arrivals": Random(workload, 3, earlier_jobs(scenario).jobs, (5, 60)),
-        "loads": Oracle(workload, (5, 60)),
-    }
+    drawn = Random(workload, 3, earlier_jobs(scenario).jobs, (5, 60))
+    alone = {"arrivals": drawn, "loads": Oracle(workload, (5, 60))}
     for part, source in alone.items():
         assert told(sources.make(spec).source, scenario, part) == told(source, scenario, part)
     registry = sources.make(parse_forecasts("registry"))

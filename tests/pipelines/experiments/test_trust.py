@@ -70,18 +70,13 @@ def broken(answer, bad):
     return method
 
 
+OF_ARRIVALS = [(np.nan, "not finite"), (-1.0, "out of range"), (RuntimeError("torn\nfile"), "raised")]
+
+
 @pytest.mark.parametrize(
     ("kind", "predictor", "answers"),
     [
-        (
-            "arrivals",
-            WillJobsArrive,
-            [
-                ("horizon_proba", np.nan, "not finite"),
-                ("horizon_proba", -1.0, "out of range"),
-                ("horizon_proba", RuntimeError("torn\nfile"), "raised"),
-            ],
-        ),
+        ("arrivals", WillJobsArrive, [("horizon_proba", *one) for one in OF_ARRIVALS]),
         ("loads", NewLoad, [("lend_rows", -1000.0, "out of range")]),
         ("durations", JobDuration, [("choose", -1.0, "out of range"), ("predict_proba", np.nan, "not finite")]),
     ],
@@ -104,8 +99,8 @@ def test_a_broken_predictor_is_told_and_is_the_run_with_that_part_conservative(
 
 
 def _mixed(kind):
-    parts = {"arrivals": "registry", "loads": "registry", "durations": "registry"}
-    return ",".join(f"{part}={source}" for part, source in (parts | {kind: "conservative"}).items())
+    parts = ("arrivals", "loads", "durations")
+    return ",".join(f"{part}={'conservative' if part == kind else 'registry'}" for part in parts)
 
 
 def test_explain_says_what_rested_on_a_replaced_answer(shell, simulate, monkeypatch, tmp_path):

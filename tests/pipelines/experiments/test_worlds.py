@@ -21,6 +21,7 @@ from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import typed
+from tests.scenarios import frame_of
 
 pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:
@@ -29,28 +30,14 @@ NODES = """nodes:
   - {count: 1, gpus: 4, gpu_type: t4}
 pools: {a: 8, b: 6}
 """
-NO_TIME = ("milp", "exact")
-"""Solve a programme for minutes, or ask for whole minutes."""
-UNTRAINED = ("mlf_rl", "device_rl")
-"""Live in tasks once they are registered."""
-RECORDED = ("as_recorded",)
-"""Lives where the trace has starts."""
-QUICK = {"shockwave": {"window": "5"}}
-"""Settings of those who plan for long where nothing else is said; what is asked here hangs on no plan's length."""
 FACTS = "speedups,training,goodput,tasks,epochs,limits,due"
 
 
 def frame(count=24, seed=0, pools=("a", "b"), widths=(1, 1, 2, 3, 4, 6)):
     draw = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {
-            "job_id": [f"{row:03d}" for row in range(count)],
-            "pool": draw.choice(pools, count),
-            "submit_time": np.sort(draw.integers(0, 4000, count)),
-            "duration": draw.integers(60, 3000, count).astype(float),
-            "gpus": draw.choice(widths, count),
-        }
-    )
+    pool, submit_s = draw.choice(pools, count), np.sort(draw.integers(0, 4000, count))
+    duration = draw.integers(60, 3000, count).astype(float)
+    return frame_of(submit_s, pool=pool, duration=duration, gpus=draw.choice(widths, count))
 
 
 @pytest.fixture(scope="module")
@@ -71,22 +58,6 @@ def ran(experiment, policy, home, **chosen):
     return run(experiment, Ask(policy=policy, home=home, spec=ORACLE, settings=chosen))
 
 
-def living(law):
-    barred = {*NO_TIME, *UNTRAINED, *RECORDED}
-    return [name for name, rule in BUILT_IN.items() if lives(rule, law) and name not in barred]
-
-
-def check_same_jobs_within_the_nodes(folder, law, policies, home):
-    experiment, met = world(folder, law), set()
-    for policy in policies:
-        log = ran(experiment, policy, home, **QUICK.get(policy, {})).log
-        assert log.law == law
-        assert np.isfinite(log.end_s).all(), policy
-        check_capacity(log, [4, 4, 4, 2, 4])
-        met.add(str((log.submit_s.tolist(), log.gpus.tolist())))
-    assert len(met) == 1
-
-
 @pytest.mark.parametrize(
     ("law", "policies"),
     [
@@ -94,26 +65,15 @@ def check_same_jobs_within_the_nodes(folder, law, policies, home):
         ("tasks", "fcfs,mmfs,sia_vc,las,mlf_h"),
     ],
 )
-def test_policies_of_several_papers_meet_the_same_jobs_within_the_nodes(enriched, law, policies, tmp_path):
-    check_same_jobs_within_the_nodes(enriched, law, policies.split(","), tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("law", "least"), [("epochs", 30), ("tasks", 25)])
-def test_all_who_can_live_there_do_within_the_nodes(enriched, law, least, tmp_path):
-    assert len(living(law)) >= least
-    check_same_jobs_within_the_nodes(enriched, law, living(law), tmp_path)
-
-
-def check_capacity(log, node_gpus):
-    """At each instant at which somebody starts, nobody holds what a node has not."""
-    spans = log.spans
-    on_nodes = spans.node >= 0
-    node, gpus, begin, end = (column[on_nodes] for column in (spans.node, spans.gpus, spans.from_s, spans.until_s))
-    assert on_nodes.any()
-    for at_s in np.unique(begin):
-        here = (begin <= at_s) & (at_s < end)
-        assert (np.bincount(node[here], gpus[here], len(node_gpus)) <= np.array(node_gpus) + 1e-9).all()
+def test_policies_of_several_papers_meet_the_same_jobs(enriched, law, policies, tmp_path):
+    """Whether they keep within nodes is asked of all that can live there, in `tests/contract`."""
+    experiment, met = world(enriched, law), set()
+    for policy in policies.split(","):
+        log = ran(experiment, policy, tmp_path).log
+        assert log.law == law
+        assert np.isfinite(log.end_s).all(), policy
+        met.add(str((log.submit_s.tolist(), log.gpus.tolist())))
+    assert len(met) == 1
 
 
 @pytest.mark.parametrize("law", ["runtime", "epochs", "tasks"])
@@ -143,10 +103,7 @@ def test_completions_are_forecast_in_every_world(enriched, law, policies, tmp_pa
 
 def test_quotas_hold_for_whom_they_are(enriched):
     experiment = world(enriched, "epochs")
-    by_quotas, in_one_pool = (
-        experiment.scenario("pools", "pool").workload,
-        experiment.scenario("pools", "cluster").workload,
-    )
+    by_quotas, in_one_pool = (experiment.scenario("pools", scope).workload for scope in ("pool", "cluster"))
     assert [(pool.name, pool.quota) for pool in by_quotas.pools] == [("a", 8), ("b", 6)]
     assert [(pool.name, pool.quota) for pool in in_one_pool.pools] == [("all", 18)]
     assert {job.min_gpus for job in in_one_pool.jobs} == {1}
@@ -166,7 +123,7 @@ def test_what_has_no_place_in_a_law_says_so(enriched, tmp_path):
     typed("trace", "enrich", tmp_path / "plain.csv", "--facts", FACTS, "--out", tmp_path / "made")
     nodes = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 2, gpus: 4, gpu_type: t4}]"
     (tmp_path / "nodes.yaml").write_text(nodes)
-    with pytest.raises(TraceError, match=r"job 000 asks for 9 GPUs, on which it can run on nodes of no one type"):
+    with pytest.raises(TraceError, match=r"job 0000 asks for 9 GPUs, on which it can run on nodes of no one type"):
         ran(world(tmp_path, "epochs"), "fcfs", tmp_path)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import fields
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from jobcast.pipelines.lifecycle.job_rows import (
 from jobcast.pipelines.lifecycle.standards import LIVES, judged
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 from jobcast.traces.table import Trace, ends_known_after
+from tests.scenarios import frame_of
 
 DAY_S = 86400.0
 TIME_S = np.array([0.0, DAY_S])
@@ -61,14 +61,27 @@ def test_gains_by_hand():
     assert set(np.round(drawn, 9)) <= {2.0, 1.0, 0.5}
 
 
+def waits(at_s, wait_s, median_s, bound_s, rule_s=None):
+    """Waits of jobs of pool a that were asked about at instants; the rule's are the medians where none are given."""
+    rule_s, bound_s = median_s if rule_s is None else rule_s, bound_s * np.ones(len(at_s))
+    off, rule_off = (np.abs(np.log10(wait_s / told_s)) for told_s in (median_s, rule_s))
+    covered = (wait_s <= bound_s).astype(float)
+    told = (told_s * np.ones(len(at_s)) for told_s in (median_s, rule_s))
+    return LogRows(at_s, at_s + wait_s, np.full(len(at_s), "a"), off, rule_off, covered, at_s, *told, bound_s)
+
+
+def verdict(rows, predictor, nominal, begins_s, until_s):
+    """On rows of jobs, by the limits of a predictor."""
+    return verdict_of(findings({"jobs": rows}, LIVES[answers_of(predictor)].limits, nominal, begins_s, until_s))
+
+
+WAITS = {"coverage_90": 0.9, "mae_log10": np.log10(2.0)}
+"""What was promised of waits."""
+
+
 def test_who_waits_on_beyond_the_bound_has_broken_it_by_hand():
     """Median 10 s, rule 50 s, bound 100 s, asked at 0 s: three that start after 20 s and 400 s, and never."""
-    asked, one = np.zeros(3), np.ones(3)
-    logs = np.log10([20.0, 400.0, np.inf])
-    rows = LogRows(
-        asked, np.array([20.0, 400.0, np.inf]), np.array(["a"] * 3), np.abs(logs - 1.0), np.abs(logs - np.log10(50.0)),
-        np.array([1.0, 0.0, 0.0]), asked, 10.0 * one, 50.0 * one, 100.0 * one,
-    )  # fmt: skip
+    rows = waits(np.zeros(3), np.array([20.0, 400.0, np.inf]), 10.0, 100.0, 50.0)
     # The bound has not passed: only who started is known.
     assert rows.as_of(100.0).known_s.tolist() == rows.known_s.tolist()
     then = rows.as_of(200.0)
@@ -82,46 +95,29 @@ def test_who_waits_on_beyond_the_bound_has_broken_it_by_hand():
 def test_a_queue_in_which_nothing_starts_any_longer_is_told():
     """An hour's wait is told as twice and at most thrice that; from the second week on nobody starts."""
     at_s = np.arange(0.0, 14 * DAY_S, 7200.0)
-    stuck, hour = at_s >= 7 * DAY_S, np.full(len(at_s), 3600.0)
-    start_s = np.where(stuck, np.inf, at_s + hour)
-    off = np.where(stuck, np.inf, np.log10(2.0))
-    names = np.array(["a"] * len(at_s))
-    rows = LogRows(at_s, start_s, names, off, off, np.where(stuck, 0.0, 1.0), at_s, 2 * hour, 2 * hour, 3 * hour)
-    judge = LIVES[answers_of("queue-wait")]
-    nominal = {"coverage_90": 0.9, "mae_log10": np.log10(2.0)}
-    said = [
-        verdict_of(findings({"jobs": rows}, judge.limits, nominal, begins_s, begins_s[-1] + 7 * DAY_S)).says
-        for begins_s in ([0.0], [0.0, 7 * DAY_S])
-    ]
-    assert said == [FINE, RETRAIN]
+    rows = waits(at_s, np.where(at_s >= 7 * DAY_S, np.inf, 3600.0), 7200.0, 3 * 3600.0)
+    for begins_s, says in (([0.0], FINE), ([0.0, 7 * DAY_S], RETRAIN)):
+        assert verdict(rows, "queue-wait", WAITS, begins_s, begins_s[-1] + 7 * DAY_S).says == says
 
 
 def test_a_bound_is_judged_once_it_has_passed_and_does_not_wait_for_who_waits_on():
     """Told two hours and at most three; from the second week on all wait for six days: of few that is known as yet."""
-    at_s = np.arange(0.0, 14 * DAY_S, 7200.0)
-    late = at_s >= 7 * DAY_S
-    wait_s, hour = np.where(late, 6 * DAY_S, 3600.0), np.full(len(at_s), 3600.0)
-    off, names = np.abs(np.log10(wait_s / 7200.0)), np.array(["a"] * len(at_s))
-    rows = LogRows(at_s, at_s + wait_s, names, off, off, 1.0 - late, at_s, 2 * hour, 2 * hour, 3 * hour)
-    now_s = 14 * DAY_S
+    at_s, now_s = np.arange(0.0, 14 * DAY_S, 7200.0), 14 * DAY_S
+    rows = waits(at_s, np.where(at_s >= 7 * DAY_S, 6 * DAY_S, 3600.0), 7200.0, 3 * 3600.0)
     # Errors of the last six days are of those alone that had started: they wait. Bounds do so for three hours.
     assert settled(rows, now_s, "mae_log10").time_s.max() == 8 * DAY_S
     bounds = settled(rows, now_s, "coverage_90")
     assert (bounds.time_s.max(), bounds.covered.mean()) == (now_s - 4 * 3600.0, pytest.approx(84 / 167))
-    judge = LIVES[answers_of("queue-wait")]
-    nominal = {"coverage_90": 0.9, "mae_log10": np.log10(2.0)}
-    said = verdict_of(findings({"jobs": rows}, judge.limits, nominal, [0.0, 7 * DAY_S], now_s))
+    said = verdict(rows, "queue-wait", WAITS, [0.0, 7 * DAY_S], now_s)
     assert said.says == RETRAIN
     assert {one.figure for one in said.off} == {"coverage_90"}
 
 
 def test_of_two_versions_who_broke_one_bound_counts_for_both_by_hand():
     """Asked at 0 s, looked at at 500 s: a job started at 50 s, two wait on, of bounds of 100 and of 1000 s."""
-    wait_s, one = np.array([50.0, np.inf, np.inf]), np.ones(3)
-    off = np.abs(np.log10(wait_s / 10.0))
+    wait_s = np.array([50.0, np.inf, np.inf])
     bold, careful = (
-        LogRows(0 * one, wait_s, np.full(3, "a"), off, off, [1.0, 0.0, 0.0] * one, 0 * one, 10 * one, 10 * one, bound_s)
-        for bound_s in (np.array([100.0, 100.0, 1000.0]), 1000 * one)
+        waits(np.zeros(3), wait_s, 10.0, bound_s) for bound_s in (np.array([100.0, 100.0, 1000.0]), 1000.0)
     )
     ours, theirs = known_of_both({"jobs": bold}, {"jobs": careful}, 500.0)
     assert ours["jobs"].covered.tolist() == [1.0, 0.0]
@@ -153,16 +149,8 @@ def test_jobs_that_never_end_have_outlived_their_interval(predictor):
     """A job an hour of 10 to 20 min on two GPUs; of a second day half never end, and ends are told a day late."""
     hours = np.arange(48.0)
     minutes = np.where((hours >= 24) & (hours % 2 == 0), None, 10.0 + hours % 11)
-    frame = pl.DataFrame(
-        {
-            "job_id": [f"{hour:02.0f}" for hour in hours],
-            "pool": "a",
-            "gpus": 2,
-            "submit_time": 3600.0 * hours,
-            "start_time": 3600.0 * hours,
-            "duration": [None if one is None else 60.0 * one for one in minutes],
-        }
-    )
+    lasts = [None if one is None else 60.0 * one for one in minutes]
+    frame = frame_of(3600.0 * hours, gpus=2, start_time=3600.0 * hours, duration=lasts)
     with ends_known_after(DAY_S):
         trace = Trace.from_frame(frame, name="endless")
     model = PREDICTORS[predictor]().fit(trace, 0.0, 2 * DAY_S)
@@ -269,16 +257,19 @@ def test_every_figure_that_has_a_limit_is_a_ratio_of_sums_that_drift_can_judge(p
 ONE = np.ones(80)
 
 
+def alike(kind, **columns):
+    """Ten days of rows that are all alike, eight a day: ones where nothing is given."""
+    times = DAY_S / 8 * np.arange(80)
+    columns = {"time_s": times, "known_s": times, "pool": np.full(80, "a")} | columns
+    given = {one.name: columns.get(one.name, 1.0) for one in fields(kind)}
+    return kind(**{name: value if np.ndim(value) else value * ONE for name, value in given.items()})
+
+
 @pytest.mark.parametrize(
     ("predictor", "columns", "nominal", "says"),
     [
         ("regime", {"error": 0.8, "covered": 0.88, "regime_error": 9.0}, {"coverage_90": 0.9}, FINE),
-        (
-            "regime",
-            {"error": 1.1, "covered": 0.9, "regime_error": 9.0},
-            {"coverage_90": 0.9},
-            RETRAIN,
-        ),
+        ("regime", {"error": 1.1, "covered": 0.9, "regime_error": 9.0}, {"coverage_90": 0.9}, RETRAIN),
         ("accuracy-curve", {"error": 0.2, "covered": 7.0, "later": 10.0}, {"coverage_90": 0.9, "mae": 0.2}, RETRAIN),
         ("accuracy-curve", {"error": 0.2, "covered": 9.0, "later": 10.0}, {"coverage_90": 0.9, "mae": 0.2}, FINE),
         ("epoch-time", {"error": 0.14, "covered": 0.9}, {"coverage_90": 0.9, "mape": 0.1}, RETRAIN),
@@ -289,15 +280,7 @@ ONE = np.ones(80)
 )
 def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says):
     """Rows that are all alike: what they tell is beyond doubt."""
-    kind = KINDS[predictor]
-    plain = {"rule_error": ONE, "time_error": ONE}
-    given = {name: value * ONE for name, value in columns.items()}
-    names = {one.name for one in fields(kind)}
-    alike = {name: value for name, value in {**plain, **given}.items() if name in names}
-    times = DAY_S / 8 * np.arange(80)
-    rows = kind(time_s=times, known_s=times, pool=np.full(80, "a"), **alike)
-    found = findings({"jobs": rows}, LIVES[answers_of(predictor)].limits, nominal, [0.0], 10 * DAY_S)
-    assert verdict_of(found).says == says
+    assert verdict(alike(KINDS[predictor], **columns), predictor, nominal, [0.0], 10 * DAY_S).says == says
 
 
 @pytest.mark.parametrize(
@@ -307,22 +290,20 @@ def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says
 def test_what_saved_nothing_when_it_was_trained_may_save_nothing(validated, error, says):
     """Errors of 1 by the rule; a validation that was 3 % worse lets .05 more pass."""
     metrics = {"validation/mae_log10": error} | ({} if validated is None else {"validation/skill": validated})
-    judge, times = LIVES[answers_of("completion-time")], DAY_S / 8 * np.arange(80)
     ends = np.ones((80, 2))
-    rows = IntervalRows(times, times, np.full(80, "a"), error * ONE, ONE, 0.9 * ONE, *(ONE,) * 5, ends, ends)
-    found = findings({"jobs": rows}, judge.limits, judge.promised(None, metrics), [0.0], 10 * DAY_S)
-    assert verdict_of(found).says == says
+    rows = alike(IntervalRows, error=error, covered=0.9, ends_s=ends, shares=ends)
+    nominal = LIVES[answers_of("completion-time")].promised(None, metrics)
+    assert verdict(rows, "completion-time", nominal, [0.0], 10 * DAY_S).says == says
 
 
 @pytest.mark.parametrize(("predictor", "most"), [("queue-wait", 0.2), ("completion-time", 0.1)])
 def test_the_error_of_waits_may_wander_twice_as_far_as_that_of_run_times(predictor, most):
     """By a validation that was off by .3, with a rule that is no better; all days are alike."""
-    judge, times = LIVES[answers_of(predictor)], DAY_S / 8 * np.arange(80)
+    nominal = LIVES[answers_of(predictor)].promised(None, {"validation/mae_log10": 0.3})
 
     def says(error):
-        rows = LogRows(times, times, np.full(80, "a"), error * ONE, error * ONE, 0.9 * ONE, *(ONE,) * 4)
-        nominal = judge.promised(None, {"validation/mae_log10": 0.3})
-        return verdict_of(findings({"jobs": rows}, judge.limits, nominal, [0.0], 10 * DAY_S)).says
+        rows = alike(LogRows, error=error, rule_error=error, covered=0.9)
+        return verdict(rows, predictor, nominal, [0.0], 10 * DAY_S).says
 
     assert (says(0.3 + most - 0.01), says(0.3 + most + 0.01)) == (FINE, RETRAIN)
 
@@ -330,10 +311,8 @@ def test_the_error_of_waits_may_wander_twice_as_far_as_that_of_run_times(predict
 def test_a_speedup_that_is_lost_on_most_days_is_watched():
     """Of ten days all lose 2.8 %, give or take: beyond the limit, but not clearly beyond what matters."""
     days = np.repeat(0.972 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
-    times = DAY_S / 8 * np.arange(80)
-    rows = GainRows(times, times, np.full(80, "a"), 100.0 * ONE, 100.0 * days)
-    limits = LIVES[answers_of("mlf-policy")].limits
-    assert verdict_of(findings({"jobs": rows}, limits, {"speedup": 1.0}, [0.0], 10 * DAY_S)).says == WATCH
+    rows = alike(GainRows, jct_s=100.0, baseline_jct_s=100.0 * days)
+    assert verdict(rows, "mlf-policy", {"speedup": 1.0}, [0.0], 10 * DAY_S).says == WATCH
 
 
 def test_each_predictor_is_judged_by_policies_that_ask_for_it():

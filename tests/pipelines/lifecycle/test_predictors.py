@@ -62,11 +62,6 @@ def test_who_cannot_be_asked_says_so():
                 find_predictor(name).predict(None)
 
 
-def test_an_algorithm_that_it_does_not_know_is_refused():
-    with pytest.raises(ConfigError, match="--algorithm guess: new-load knows auto, quantile, sliding-max"):
-        find_predictor("new-load", "guess")
-
-
 def test_what_is_said_to_a_person_is_there_for_every_command():
     """Functions that are named by text, which no checker of imports sees."""
     for life in map(life_of, OURS):
@@ -81,12 +76,9 @@ def test_lives_are_there_without_what_trains_schedulers():
 
 
 def test_every_command_refuses_a_predictor_that_it_does_not_know(shell, run):
-    for command, words in {
-        "evaluate": ("evaluate", "no-such"),
-        "drift": ("drift", "no-such"),
-        "predict": ("predict", "no-such", "--at", "2024-01-06"),
-        "models promote --trace": ("models", "promote", "no-such:1"),
-    }.items():
+    asked = (("evaluate", "no-such"), ("drift", "no-such"), ("predict", "no-such", "--at", "2024-01-06"))
+    commands = {words[0]: words for words in asked} | {"models promote --trace": ("models", "promote", "no-such:1")}
+    for command, words in commands.items():
         line = shell.refuses(*words, "--trace", run.trace)
         assert line.startswith(f"'no-such' is no predictor of `jobcast {command}`; choose from will-jobs-arrive, ")
 

@@ -16,6 +16,7 @@ from jobcast.pipelines.report.figure_lines import evaluation_table, training_tab
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import Shell, typed
 from tests.queue_cases import snapshot_frame
+from tests.scenarios import frame_of
 
 UNTIL, AT = "2021-05-15T00:00:00Z", "2021-05-20T18:00:00Z"
 
@@ -120,19 +121,10 @@ def test_pools_that_came_after_the_training_time_are_not_named(trace):
 def test_a_bound_that_did_not_hold_in_validation_is_told_and_kept(words, tmp_path):
     """An hour's wait of a job each half hour that takes four days in the last of four, sooner than queues show."""
     hours = np.arange(8 * 48) / 2
-    submit_s = pl.Series(3600.0 * hours)
+    submit_s = 3600.0 * hours
     waits_h = np.exp(np.random.default_rng(0).normal(0.0, 0.4, len(hours))) * np.where(hours > 6 * 24, 96.0, 1.0)
     path = tmp_path / "later.csv"
-    pl.DataFrame(
-        {
-            "job_id": [f"{row:04d}" for row in range(len(hours))],
-            "pool": "a",
-            "gpus": 1,
-            "submit_time": submit_s,
-            "start_time": submit_s + 3600.0 * waits_h,
-            "duration": 600.0,
-        }
-    ).write_csv(path)
+    frame_of(submit_s, start_time=submit_s + 3600.0 * waits_h).write_csv(path)
     told = words.json("train", "queue-wait", "--trace", path)
     assert told["validation"]["coverage_90"] < 0.2
     (line,) = told["weak_validation"]

@@ -2,10 +2,10 @@
 
 import csv
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.models.algorithms import AverageSettings
@@ -13,7 +13,8 @@ from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.recipes import arrivals, recipe_of
 from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings
-from jobcast.traces.table import Source, Trace
+from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 DAY_S = 86400.0
 FROM_S = 17_000 * DAY_S
@@ -23,19 +24,9 @@ pytestmark = pytest.mark.xdist_group("recipe")  # what they share is trained onc
 
 
 def trace_of(arrivals):
-    submit_s = np.sort(np.concatenate(list(arrivals.values())))
-    pools = [pool for pool, times in arrivals.items() for _ in times]
-    pools = np.array(pools)[np.argsort(np.concatenate(list(arrivals.values())), kind="stable")]
-    jobs = pl.DataFrame(
-        {
-            "job_id": [f"{row:05d}" for row in range(len(submit_s))],
-            "pool": pools,
-            "submit_time": pl.Series((submit_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC")),
-            "duration": np.full(len(submit_s), 600.0),
-            "gpus": np.ones(len(submit_s), np.int64),
-        }
-    )
-    return Trace(jobs, "small", Source("small.csv", "5" * 64, len(jobs)), (), {})
+    rows = sorted((at_s, pool) for pool, times in arrivals.items() for at_s in times)
+    submit_s, pools = zip(*rows, strict=True)
+    return Trace.from_frame(frame_of(submit_s, pool=pools), name="small")
 
 
 def office(seed=0, days=6, count=900):
@@ -51,8 +42,7 @@ def data():
 
 def trained(data, algorithm=None, progress=None, **changes) -> Trained:
     name, recipe = recipe_of(WillJobsArrive.name, algorithm)
-    settings = TrainSettings(horizons_min=(15.0, 120.0), min_train_jobs=20, **changes)
-    return recipe(data, name, settings, progress)
+    return recipe(data, name, replace(SETTINGS, **changes), progress)
 
 
 def test_more_rows_than_a_training_may_hold_are_read_on_a_coarser_grid(data, monkeypatch):
@@ -110,13 +100,8 @@ def test_the_end_of_the_training_time_does_not_decide_on_the_twin(data, chosen):
     """Other jobs in the last fifth: the twin's thresholds stay what they were."""
     until_s = data.validation_from_s
     bot = FROM_S + np.arange(600.0, 6 * DAY_S, 1500.0)
-    early = office()[office() < until_s]
-    other = TrainingData.of(
-        trace_of({"bot": bot, "office": np.concatenate((early, until_s + np.arange(1.0, DAY_S, 60.0)))}),
-        FROM_S,
-        UNTIL_S,
-        20,
-    )
+    people = np.concatenate((office()[office() < until_s], until_s + np.arange(1.0, DAY_S, 60.0)))
+    other = TrainingData.of(trace_of({"bot": bot, "office": people}), FROM_S, UNTIL_S, 20)
     first, second = (one.validation["horizons"] for one in (chosen, trained(other)))
     for horizon in first:
         assert first[horizon]["threshold"] == second[horizon]["threshold"]
@@ -137,11 +122,8 @@ def test_tuning_tells_its_trials(data):
 
 
 def test_time_too_short_for_the_folds_of_a_horizon_is_said():
-    data = TrainingData.of(
-        trace_of({"office": np.append(office(days=1, count=400), FROM_S)}), FROM_S, FROM_S + DAY_S, 20
-    )
-    name, recipe = recipe_of(WillJobsArrive.name, None)
-    told = recipe(data, name, TrainSettings(horizons_min=(15.0, 720.0), min_train_jobs=20), None)
+    trace = trace_of({"office": np.append(office(days=1, count=400), FROM_S)})
+    told = trained(TrainingData.of(trace, FROM_S, FROM_S + DAY_S, 20), horizons_min=(15.0, 720.0))
     assert told.parameters["horizons_without_folds"] == "720"
     assert told.validation == {}
     assert told.predictor.thresholds_gate_[1] == 0.0

@@ -13,6 +13,7 @@ from jobcast.pipelines.lifecycle.recipes.common import TrainingData, TrainSettin
 from jobcast.pipelines.lifecycle.recipes.durations import train_durations
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 DAY_S = 86400.0
 
@@ -24,10 +25,8 @@ def data():
     submit = np.sort(rng.uniform(0, 20 * DAY_S, n)).round()
     pool = rng.choice(["a", "b"], n)
     duration = (np.where(pool == "a", 200.0, 2500.0) * rng.lognormal(0, 0.6, n)).round() + 1
-    frame = pl.DataFrame({"submit_time": submit, "duration": duration, "pool": pool}).with_columns(
-        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
-    )
-    return TrainingData.of(Trace.from_frame(frame, name="two pools"), None, None, 100)
+    trace = Trace.from_frame(frame_of(submit, duration=duration, pool=pool), name="two pools")
+    return TrainingData.of(trace, None, None, 100)
 
 
 def test_auto_takes_the_blend_where_there_are_folds_and_tells_the_table(data):

@@ -28,10 +28,8 @@ def write_stream(path):
     """Three hundred jobs, one every 600 s; those of user long take about 2,000 s, all others about 100 s."""
     rng = np.random.default_rng(0)
     sizes = np.where(np.arange(300) % 4 == 0, 2000.0, 100.0) * rng.uniform(0.8, 1.25, 300)
-    rows = [
-        f"{i},vc,{600 * i},{size:.1f},{1 + i % 2},0,{'long' if i % 4 == 0 else 'short'},a"
-        for i, size in enumerate(sizes)
-    ]
+    users = ("long", "short", "short", "short")
+    rows = [f"{i},vc,{600 * i},{size:.1f},{1 + i % 2},0,{users[i % 4]},a" for i, size in enumerate(sizes)]
     path.write_text("\n".join([HEADER, *rows]) + "\n")
 
 
@@ -64,38 +62,42 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture
+def jobs(trained):
+    """The option that names the jobs."""
+    return ("--trace", trained / "jobs.csv")
+
+
+@pytest.fixture
 def words(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     return Shell(trained / "home", tmp_path, monkeypatch, capsys)
 
 
-def test_they_are_registered_and_served(trained, words):
+def test_they_are_registered_and_served(jobs, words):
     registry = open_registry(words.home)
-    assert {(one.name, one.version) for one in registry.list()} == {
-        (name, number) for name in ("completion-time", "job-size", "goodput") for number in (1, 2)
-    }
+    versions = {(name, number) for name in ("completion-time", "job-size", "goodput") for number in (1, 2)}
+    assert {(one.name, one.version) for one in registry.list()} == versions
     shown = words.json("models", "show", "job-size")
     assert shown["metrics"]["validation/skill"] > 0.5
-    again = words.json("train", "job-size", "--trace", trained / "jobs.csv", "--until", UNTIL, "--seed", 7)
+    again = words.json("train", "job-size", *jobs, "--until", UNTIL, "--seed", 7)
     assert (again["version"], again["new"]) == (1, False)
 
 
-def test_sizes_are_forecast_by_who_submits(trained, words):
-    told = words.json("evaluate", "job-size", "--trace", trained / "jobs.csv", "--from", UNTIL)
+def test_sizes_are_forecast_by_who_submits(jobs, words):
+    told = words.json("evaluate", "job-size", *jobs, "--from", UNTIL)
     assert told["within_2x"] == 1.0
     assert told["skill"] > 0.5
-    jobs = words.json("predict", "job-size", "--trace", trained / "jobs.csv", "--at", "172900")["jobs"]
-    (long,) = jobs.values()
+    assert "bootstrap" not in told  # nothing is drawn
+    (long,) = words.json("predict", "job-size", *jobs, "--at", "172900")["jobs"].values()
     assert 1000.0 < long["low_s"] < long["size_s"] < long["high_s"]
 
 
-def test_policies_go_by_forecast_sizes(trained, words):
-    place = ("--trace", trained / "jobs.csv", "--from", UNTIL, "--gpus", 1)
+def test_policies_go_by_forecast_sizes(jobs, words):
+    place = (*jobs, "--from", UNTIL, "--gpus", 1)
     pinned = words.json("simulate", *place, "--policy", "srsf", "--forecasts", "registry:job-size=1")
     assert pinned["models"] == {"job-size": 1}
-    told = words.json(
-        "backtest", *place, "--policies", "srsf,elastic_fifo", "--forecasts", "registry:job-size=1,registry:job-size=2"
-    )
+    pins = "registry:job-size=1,registry:job-size=2"
+    told = words.json("backtest", *place, "--policies", "srsf,elastic_fifo", "--forecasts", pins)
     rows = [(row["policy"], row["versions"]) for row in told["rows"]]
     assert rows == [("srsf", {"job-size": 1}), ("srsf", {"job-size": 2}), ("elastic_fifo", {})]
     assert words.json("simulate", *place, "--policy", "srsf")["models"] == {}
@@ -103,20 +105,18 @@ def test_policies_go_by_forecast_sizes(trained, words):
     assert "elastic policies go by declared sizes (oracle) or by those of a version of job-size" in line
 
 
-def test_versions_of_sizes_are_compared_and_watched(trained, words):
-    promoted = words.json(
-        "models", "promote", "job-size:2", "--trace", trained / "jobs.csv", "--gpus", 1, "--from", UNTIL, "--force"
-    )
+def test_versions_of_sizes_are_compared_and_watched(jobs, words):
+    promoted = words.json("models", "promote", "job-size:2", *jobs, "--gpus", 1, "--from", UNTIL, "--force")
     assert promoted["figures"]["figure"] == "mae_log10"
     assert promoted["backtests"]["srsf"]["candidate"]["jobs"] > 0
     words.works("models", "rollback", "job-size")
     for name in ("job-size", "completion-time"):
-        weeks = words.json("drift", name, "--trace", trained / "jobs.csv")["weeks"]
+        weeks = words.json("drift", name, *jobs)["weeks"]
         assert weeks[0]["blocks"]["jobs"]["coverage_90"] > 0.5
 
 
-def test_completions_by_a_version(trained, words):
-    place = ("--trace", trained / "jobs.csv", "--gpus", 2, "--policy", "srsf", "--futures", 10)
+def test_completions_by_a_version(jobs, trained, words):
+    place = (*jobs, "--gpus", 2, "--policy", "srsf", "--futures", 10)
     told = words.json("evaluate", "completion-time", *place, "--every-job", 20)
     assert (told["predictor"], told["version"], told["overlap_allowed"]) == ("completion-time", 1, False)
     assert told["coverage_90_pct"] > 50.0
@@ -127,14 +127,14 @@ def test_completions_by_a_version(trained, words):
     assert one["version"] == 2
     assert one["answers"][0]["p5_h"] < one["answers"][0]["p95_h"]
     assert words.json("predict", "jct:2", *place, *asked)["answers"] == one["answers"]
-    alone = words.json("predict", "completion-time", "--trace", trained / "jobs.csv", "--at", "172900")
+    alone = words.json("predict", "completion-time", *jobs, "--at", "172900")
     assert list(alone["jobs"]) == ["288"]
-    figures = words.json("evaluate", "completion-time", "--trace", trained / "jobs.csv", "--from", UNTIL)
+    figures = words.json("evaluate", "completion-time", *jobs, "--from", UNTIL)
     assert figures["coverage_90"] > 0.7
 
 
-def test_simulations_have_intervals_where_a_version_is_pinned(trained, words):
-    place = ("--trace", trained / "jobs.csv", "--gpus", 2, "--from", UNTIL, "--policy")
+def test_simulations_have_intervals_where_a_version_is_pinned(jobs, trained, words):
+    place = (*jobs, "--gpus", 2, "--from", UNTIL, "--policy")
     pins = ("--baseline", "none", "--predict", "--forecasts", "registry:completion-time=1")
     assert "no model '" in words.refuses("simulate", *place, "ssf", *pins)
     assert "jobs declare their work" in words.refuses("simulate", *place, "srsf", *pins)
@@ -149,9 +149,9 @@ def test_simulations_have_intervals_where_a_version_is_pinned(trained, words):
     assert ((low_s <= log.jct_s) & (log.jct_s <= high_s)).mean() > 0.7
 
 
-def test_a_trace_without_a_past_has_the_versions(trained, words):
+def test_a_trace_without_a_past_has_the_versions(jobs, words):
     """Where nothing has ended before the first job, a version's own jobs are drawn from."""
-    place = ("--trace", trained / "jobs.csv", "--gpus", 1, "--policy", "srsf", "--futures", 20)
+    place = (*jobs, "--gpus", 1, "--policy", "srsf", "--futures", 20)
     asked = ("--at", "10", "--job", "0")
     told = words.json("predict", "completion-time", *place, *asked)
     assert told["overlap"] is True
@@ -159,28 +159,24 @@ def test_a_trace_without_a_past_has_the_versions(trained, words):
 
 
 @pytest.mark.parametrize("name", ["completion-time", "job-size"])
-def test_a_window_in_which_no_job_ended_has_nothing_to_score(trained, words, name):
+def test_a_window_in_which_no_job_ended_has_nothing_to_score(jobs, words, name):
     """The job of 13:30 takes some 100 s."""
     window = ("--from", "1970-01-02T13:30:00Z", "--until", "1970-01-02T13:30:30Z")
-    line = words.refuses("evaluate", name, "--trace", trained / "jobs.csv", *window)
+    line = words.refuses("evaluate", name, *jobs, *window)
     assert line == "jobs: no job of the window ended in it; widen --from and --until"
-    assert words.json("evaluate", name, "--trace", trained / "jobs.csv", *window[:3], "1970-01-02T13:40:00Z")["n"] == 1
+    assert words.json("evaluate", name, *jobs, *window[:3], "1970-01-02T13:40:00Z")["n"] == 1
 
 
 @pytest.mark.parametrize("name", ["completion-time", "job-size", "regime"])
 @pytest.mark.parametrize("asked", [("--without", "vc"), ("--draws", 20), ("--smoothing",)])
-def test_what_an_evaluation_does_not_do_is_refused(trained, words, name, asked):
+def test_what_an_evaluation_does_not_do_is_refused(jobs, words, name, asked):
     """Figures without a pool would be those of all, intervals would be none."""
-    line = words.refuses("evaluate", name, "--trace", trained / "jobs.csv", *asked)
+    line = words.refuses("evaluate", name, *jobs, *asked)
     assert line == f"{asked[0]}: does not go with the predictor {name}; leave it out"
 
 
-def test_no_draws_are_told_where_nothing_is_drawn(trained, words):
-    assert "bootstrap" not in words.json("evaluate", "job-size", "--trace", trained / "jobs.csv", "--from", UNTIL)
-
-
-def test_completions_are_gated_by_coverage_and_pinball_loss(trained, words):
-    asked = ("--trace", trained / "jobs.csv", "--gpus", 1, "--allow-overlap", "--force")
+def test_completions_are_gated_by_coverage_and_pinball_loss(jobs, words):
+    asked = (*jobs, "--gpus", 1, "--allow-overlap", "--force")
     gate = words.json("models", "promote", "completion-time:2", *asked)
     (block,) = gate["figures"]["blocks"].values()
     assert gate["figures"]["figure"] == "pinball"

@@ -10,10 +10,10 @@ from jobcast.pipelines.experiments.policy_runs import lacking_source, pinned
 from jobcast.pipelines.lifecycle.drift_verdict import VERDICTS
 from jobcast.pipelines.report.backtest_tables import matrix_table, summaries
 from jobcast.schedulers.registry import POLICIES, find_policy
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
+from tests.pipelines.conftest import typed
 
 pytestmark = pytest.mark.xdist_group("matrix")  # what they share is made once
-HEADER = "job_id,pool,user,submit_time,duration,gpus"
 HOUR_S = 3600
 JOBS = 48
 ROWS = [
@@ -55,44 +55,37 @@ def shell(shell, folder):
     return shell
 
 
-@pytest.fixture
-def enriched(shell, folder):
+@pytest.fixture(scope="module")
+def enriched(folder):
     """An enriched trace and its nodes."""
     facts = ("--facts", "speedups,training,goodput,tasks,epochs,due,limits", "--set", "gpu_types=v100,t4")
-    return enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
+    return enriched_trace(folder, ROWS, NODES, *facts)
 
 
-@pytest.fixture
-def trained(shell, folder, enriched):
+@pytest.fixture(scope="module")
+def trained(folder, enriched):
     """Two versions of each, from the trace and the tables beside it alone."""
-    done = folder / "trained"
-    if not done.exists():
-        for name, days in TRAINED.items():
-            for day in days:
-                shell.works("train", name, *enriched[:2], "--until", DAY.format(day))
-        done.touch()
+    for name, days in TRAINED.items():
+        for day in days:
+            typed("train", name, *enriched[:2], "--until", DAY.format(day), home=folder / "home")
     return enriched
 
 
-@pytest.fixture
-def others(shell, folder, trained):
+@pytest.fixture(scope="module")
+def others(folder, trained):
     """Two versions of the other predictors too."""
-    done = folder / "others"
-    if not done.exists():
-        for name, words in OTHERS.items():
-            for day in (3, 4):
-                shell.works("train", name, *trained[:2], "--until", DAY.format(day), *words)
-        done.touch()
+    for name, words in OTHERS.items():
+        for day in (3, 4):
+            typed("train", name, *trained[:2], "--until", DAY.format(day), *words, home=folder / "home")
     return trained
 
 
-@pytest.fixture
-def matrix(shell, folder, trained):
+@pytest.fixture(scope="module")
+def matrix(folder, trained):
+    named = ",".join(["fcfs", *(one for policies in POLICIES_OF.values() for one in policies)])
+    words = ("--policies", named, "--forecasts", PINS, "--from", DAY.format(4), "--jobs", 1)
     told = folder / "matrix.json"
-    if not told.exists():
-        named = ",".join(["fcfs", *(one for policies in POLICIES_OF.values() for one in policies)])
-        words = ("--policies", named, "--forecasts", PINS, "--from", DAY.format(4), "--jobs", 1)
-        shell.works("backtest", *trained, *words, "--out", folder / "out", "--json", told)
+    typed("backtest", *trained, *words, "--out", folder / "out", "--json", told, home=folder / "home")
     return json.loads(told.read_text())
 
 
@@ -140,14 +133,8 @@ def test_versions_of_durations_and_of_learned_schedulers_are_rows_too(shell, oth
     assert {gain["label"] for gain in told["gains"]} >= {row["label"] for row in told["rows"] if row["forecasts"]}
 
 
-JUDGED = {
-    "job-duration": {"sia", "ssf"},
-    "regime": {"shockwave"},
-    "accuracy-curve": {"mlfs"},
-    "epoch-time": {"andreas"},
-    "mlf-policy": {"mlf_rl"},
-    "device-rl": {"device_rl"},
-}
+JUDGED = {"job-duration": {"sia", "ssf"}, "regime": {"shockwave"}, "accuracy-curve": {"mlfs"}}
+JUDGED |= {"epoch-time": {"andreas"}, "mlf-policy": {"mlf_rl"}, "device-rl": {"device_rl"}}
 
 
 @pytest.mark.slow
@@ -237,20 +224,15 @@ def test_a_policy_without_a_version_is_skipped_with_what_to_type(shell, enriched
 
 def test_who_asks_nothing_needs_no_version(shell, enriched):
     told = shell.json("backtest", *enriched, "--policies", "las,mlf_h", "--forecasts", "registry", "--jobs", 1)
-    assert {row["label"]: row["versions"] for row in told["rows"]} == {
-        "fcfs": {},
-        "gandiva": {},
-        "las": {},
-        "mlf_h": {},
-    }
+    versions = {row["label"]: row["versions"] for row in told["rows"]}
+    assert versions == {label: {} for label in ("fcfs", "gandiva", "las", "mlf_h")}
     assert told["skipped"] == []
 
 
 def test_tables_of_jobs_are_named_by_set_where_none_lie_beside(shell, folder, enriched):
     plain = ("--trace", folder / "plain.csv", "--until", DAY.format(3))
-    assert "--until: does not go with the predictor epoch-time (profiles have no" in shell.refuses(
-        "train", "epoch-time", *plain
-    )
+    line = shell.refuses("train", "epoch-time", *plain)
+    assert "--until: does not go with the predictor epoch-time (profiles have no" in line
     assert "curves have no calendar" in shell.refuses("train", "accuracy-curve", *plain)
     assert "--set curve: only curves=FILE" in shell.refuses("train", "accuracy-curve", *plain, "--set", "curve=x")
 
@@ -263,12 +245,8 @@ def test_the_matrix_holds_policies_with_several_versions_against_the_baseline_of
 
     one, two = "registry:regime=1", "registry:regime=2"
     known = summaries([row("fcfs", None), row("srpt", one), row("srpt", two), row("ossp", one), row("edf", two)])
-    gains = [
-        gain("srpt " + one, "fcfs", 2.0),
-        gain("srpt " + two, "fcfs", 3.0),
-        gain("srpt " + one, "srpt " + two, 0.7),
-        gain("ossp " + one, "fcfs", 4.0),
-    ]
+    gains = [gain("srpt " + one, "fcfs", 2.0), gain("srpt " + two, "fcfs", 3.0)]
+    gains += [gain("srpt " + one, "srpt " + two, 0.7), gain("ossp " + one, "fcfs", 4.0)]
     table = matrix_table(known, gains)
     assert tuple(table.head) == ("policy", one, two)
     assert [tuple(row) for row in table.rows] == [("srpt", "2.00 (1.00 to 3.00)", "3.00 (2.00 to 4.00)")]

@@ -192,6 +192,12 @@ def sample(count: int = 3000) -> ReportInput:
     )  # fmt: skip
 
 
+def bare(rows, jobs, **more) -> ReportInput:
+    """No more than what is asked about."""
+    plain = {"title": "x", "trace": {"name": "x"}, "split": {}, "pools": []}
+    return ReportInput(rows=rows, jobs=jobs, **plain | more)
+
+
 def choice_of(jobs) -> dict:
     """What the rule recommends, of one window of 20 days."""
     base = jobs["fcfs"]
@@ -342,10 +348,7 @@ def test_without_days_for_an_interval_none_is_told():
 
 
 def test_versions_are_those_of_what_is_recommended(results):
-    rows = [
-        {**row, "versions": {"new-load": 7}} if row["label"] == "sia registry" else {**row, "versions": {}}
-        for row in results.rows
-    ]
+    rows = [{**row, "versions": {"new-load": 7} if row["label"] == "sia registry" else {}} for row in results.rows]
     asked = {**results.choice, "choice": {**results.choice["choice"], "label": "sia registry"}}
     stay = {**results.choice, "switch": False, "choice": {**results.choice["choice"], "label": "fcfs"}}
     tile = '<dt>versions</dt><dd class="long">new-load 7</dd>'
@@ -486,8 +489,7 @@ def test_a_law_is_a_table_and_its_rows_are_not_compared_with_the_baseline():
     assert shown[0].startswith("Policies and forecasts: law runtime, ")
     jobs = {name: {"jct_s": np.ones(count), "pool": ["a"] * count} for name, count in (("fcfs", 2), ("pcs", 3))}
     jobs["fcfs"]["wait_s"] = np.zeros(2)
-    bare = ReportInput(title="x", trace={"name": "x"}, split={}, pools=[], rows=rows, jobs=jobs)
-    assert "law speedup" in render_report(bare)
+    assert "law speedup" in render_report(bare(rows, jobs))
 
 
 def test_each_law_has_its_own_baseline():
@@ -497,16 +499,13 @@ def test_each_law_has_its_own_baseline():
         row_like("srsf", None, {"mean_jct_s": 60.0, "speedup_gmean": 1.5}, law="speedup"),
     ]
     gains = [gain_like("srsf", "elastic_fifo", 1.5, 1.4, 1.6)]
-    home, other = main_tables(summaries(rows), gains, "fcfs", {"runtime": "fcfs", "speedup": "elastic_fifo"})
+    bases = {"runtime": "fcfs", "speedup": "elastic_fifo"}
+    home, other = main_tables(summaries(rows), gains, "fcfs", bases)
     assert home.rows == [("fcfs (baseline)", "10.0", "1.00")]
     assert other.rows == [("srsf", "60.0", "1.50", "1.40 to 1.60"), ("elastic_fifo (baseline)", "80.0", "1.00", "–")]
     assert home.note.startswith("Each job is compared with itself under fcfs. Saved are")
     assert other.note == "Each job is compared with itself under elastic_fifo."
-    bases = {"runtime": "fcfs", "speedup": "elastic_fifo"}
-    told = ReportInput(
-        title="x", trace={"name": "x"}, split={}, pools=[], rows=rows, jobs={}, baselines=bases, gains=gains
-    )
-    assert "Paired gains" not in render_report(told)
+    assert "Paired gains" not in render_report(bare(rows, {}, baselines=bases, gains=gains))
 
 
 def test_versions_by_policy_are_a_matrix():
@@ -547,12 +546,10 @@ def test_waits_of_pools_are_in_a_unit_that_suits_them():
 
 
 def test_what_was_skipped_and_assumed_is_told():
-    told = ReportInput(
-        title="x", trace={"name": "x", "pools_origin": "quotas: pools file p.csv"}, split={"train_until_s": 0.0},
-        pools=[], rows=[], jobs={}, skipped=[{"policy": "mlfs", "lacks": "a table of tasks"}],
-        assumptions=["Scaling is assumed."],
-    )  # fmt: skip
-    shown = text(render_report(told))
+    trace = {"name": "x", "pools_origin": "quotas: pools file p.csv"}
+    skipped = [{"policy": "mlfs", "lacks": "a table of tasks"}]
+    known = {"trace": trace, "split": {"train_until_s": 0.0}, "assumptions": ["Scaling is assumed."]}
+    shown = text(render_report(bare([], {}, skipped=skipped, **known)))
     for piece in ("mlfs a table of tasks", "Scaling is assumed.", "Quotas: pools file p.csv."):
         assert piece in shown, piece
     assert "trained on" not in shown
@@ -608,15 +605,8 @@ def test_summary_table_fits_a_terminal():
     assert max(map(len, lines)) <= 100
     assert "\x1b" not in shown
     assert sum(line.startswith("sia ") for line in lines) == 5
-    for piece in (
-        "speedup",
-        "slowed",
-        "by (h)",
-        "mean JCT (",
-        "saved h/week",
-        "‡ ignores quotas",
-        "registry:will-jobs-arrive=2",
-    ):
+    heads = ("speedup", "slowed", "by (h)", "mean JCT (", "saved h/week")
+    for piece in (*heads, "‡ ignores quotas", "registry:will-jobs-arrive=2"):
         assert piece in shown
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jobcast.pipelines.report.completion import Clock, Curve, queue_table, sentence, write_plot
+from tests.shared import time_zone
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON_S = datetime(2026, 3, 28, 12, 0, tzinfo=BERLIN).timestamp()
@@ -62,16 +63,11 @@ def test_the_night_in_which_clocks_are_put_forward():
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="no time zones of the environment")
-def test_without_a_zone_times_are_those_of_this_computer(monkeypatch):
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
+def test_without_a_zone_times_are_those_of_this_computer():
+    with time_zone("Asia/Tokyo"):
         here = Clock(NOON_S)
         assert (here.said(NOON_S), here.name) == ("20:00", "JST")
         assert here.said(NOON_S + 5 * 3600.0) == "01:00 (tomorrow)"
-    finally:
-        monkeypatch.undo()
-        time.tzset()
 
 
 def test_instants_beyond_the_calendar_are_told_as_its_end():

@@ -20,10 +20,10 @@ def test_json_is_the_same_for_the_same_value_and_refuses_not_a_number():
         to_json({"x": float("nan")})
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", ""])
+@pytest.mark.parametrize("text", ["[1]", "{half", ""])
 def test_what_is_no_json_object_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(ConfigError, match=r"x\.json"):
+    with pytest.raises(ConfigError, match=r"x\.json: (cannot be read as JSON)?"):
         read_json(tmp_path / "x.json")
 
 
@@ -43,13 +43,8 @@ def test_a_registry_that_cannot_be_written_spoils_no_backtest(tmp_path, monkeypa
 
 
 def test_lists_of_figures_are_lines_of_their_own():
-    told = {
-        "backtests": [{"trace": "week", "gains": [{"ratio": 2.0}]}],
-        "aliases": ["a", "b"],
-        "none": [],
-        "interval": [1 / 3, 2.0],
-    }
-    assert details(told).splitlines() == [
+    told = {"backtests": [{"trace": "week", "gains": [{"ratio": 2.0}]}], "aliases": ["a", "b"], "none": []}
+    assert details(told | {"interval": [1 / 3, 2.0]}).splitlines() == [
         "backtests",
         "  trace                    week",
         "  gains",

@@ -14,15 +14,9 @@ DAY_S = 86400.0
 
 def test_values_by_hand():
     # Ratios b / a are 2, 8 and 1: their geometric mean is 16 ** (1/3).
-    gains = paired_gains(
-        [10.0, 10.0, 30.0],
-        [20.0, 80.0, 30.0],
-        [0.0, 5.0, DAY_S],
-        seed=0,
-        jct_baseline=[15.0, 10.0, 29.0],
-    )
-    assert gains["jobs"] == 3
-    assert gains["days"] == 2
+    times = [10.0, 10.0, 30.0], [20.0, 80.0, 30.0], [0.0, 5.0, DAY_S]
+    gains = paired_gains(*times, seed=0, jct_baseline=[15.0, 10.0, 29.0])
+    assert (gains["jobs"], gains["days"]) == (3, 2)
     assert gains["speedup"] == pytest.approx(16 ** (1 / 3))
     assert gains["mean_jct_change_s"] == pytest.approx(50 / 3 - 130 / 3)
     # a slows the third job alone, b all three.

@@ -1,6 +1,5 @@
 """Every page in a real browser, wide and narrow: nothing cut, no mistake, no request, charts drawn, tables sort."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -17,20 +16,13 @@ from jobcast.pipelines.report.layout import Finding, Table, render
 from jobcast.pipelines.report.trace_page import write_description
 from jobcast.traces.describe import describe
 from jobcast.traces.table import Trace
-from tests.live.server.browser import Browser, found
+from tests.live.server.browser import OVERFLOW, Browser, needed
 from tests.papers.pcs.test_pcs_fronts import front
 from tests.pipelines.report.test_backtest_page import sample
 from tests.pipelines.report.test_trace_page import made_trace
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("pages"),  # what they share is made once
-    pytest.mark.skipif(found() is None, reason="there is no Chromium here"),
-]
-PICTURES = os.environ.get("JOBCAST_PICTURES")
-"""A folder for pictures of the pages, to be looked at."""
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pages"), needed]  # what they share is made once
 DRAWN = "[...document.querySelectorAll('figure[data-chart]')].every((one) => one.dataset.chart === 'drawn')"
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 MARKS = "[...document.querySelectorAll('.plot')].map((one) => one.querySelectorAll('svg path').length)"
 CUT = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
   const box = svg.getBoundingClientRect();
@@ -107,8 +99,7 @@ def test_a_page_is_whole_at_any_width(browser, pages, name, width):
     address = (pages / f"{name}.html").as_uri()
     browser.open(address, width)
     browser.wait(DRAWN)
-    if PICTURES:
-        browser.picture(Path(PICTURES) / f"{name}-{width}.png")
+    browser.picture(f"{name}-{width}")
     assert browser.run(OVERFLOW) <= 0
     assert min(browser.run(MARKS)) > 0
     assert browser.run(CUT) == []

@@ -19,19 +19,15 @@ from jobcast.pipelines.report.trace_page import (
 from jobcast.pipelines.report.trace_plots import trace_plots
 from jobcast.traces.describe import describe
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 DAY_S = 86400.0
 
 
 def made_trace(jobs: int = 400, name: str = "made & up") -> Trace:
     rng = np.random.default_rng(7)
-    frame = pl.DataFrame({
-        "job_id": [f"{i:04d}" for i in range(jobs)],
-        "pool": rng.choice(["a", "<i>b</i>", "c"], jobs),
-        "submit_time": np.sort(rng.uniform(1.5e9, 1.5e9 + 9 * DAY_S, jobs)),
-        "duration": rng.lognormal(7, 2, jobs),
-        "gpus": rng.choice([1, 2, 4, 8], jobs),
-    })  # fmt: skip
+    pool, submit_s = rng.choice(["a", "<i>b</i>", "c"], jobs), np.sort(rng.uniform(1.5e9, 1.5e9 + 9 * DAY_S, jobs))
+    frame = frame_of(submit_s, pool=pool, duration=rng.lognormal(7, 2, jobs), gpus=rng.choice([1, 2, 4, 8], jobs))
     return Trace.from_frame(frame, name=name)
 
 
@@ -59,8 +55,7 @@ def test_times_are_those_of_the_zone(trace):
     """Midnight in Berlin is 23:00 of the day before in UTC: a Monday's job counts on Monday."""
     zone = ZoneInfo("Europe/Berlin")
     first_s = datetime(2024, 1, 8, 0, 30, tzinfo=zone).timestamp()
-    columns = {"job_id": ["a"], "pool": ["p"], "submit_time": [first_s], "duration": [60.0], "gpus": [1]}
-    found = describe(Trace.from_frame(pl.DataFrame(columns), name="one"), zone=zone).to_dict()
+    found = describe(Trace.from_frame(frame_of([first_s]), name="one"), zone=zone).to_dict()
     assert found["hour_of_week"][0][0] == 1.0
     with times_in(zone):
         plots = trace_plots(found, [first_s])
@@ -146,13 +141,8 @@ def test_what_is_rarer_than_chance_is_no_more_than_chance():
 
 
 def test_pools_that_run_like_clockwork_are_named():
-    frame = pl.DataFrame({
-        "job_id": [str(i) for i in range(400)],
-        "pool": ["bot"] * 200 + ["people"] * 200,
-        "submit_time": np.concatenate([np.arange(200) * 600.0, np.random.default_rng(1).uniform(0, 120000, 200)]),
-        "duration": [60.0] * 400,
-        "gpus": [1] * 400,
-    })  # fmt: skip
+    submit_s = np.concatenate([np.arange(200) * 600.0, np.random.default_rng(1).uniform(0, 120000, 200)])
+    frame = frame_of(submit_s, pool=["bot"] * 200 + ["people"] * 200, duration=60.0)
     description = describe(Trace.from_frame(frame, name="made")).to_dict()
     assert list(clockwork_pools(description["pools"])) == ["bot"]
     told = " ".join(finding(description).sentences)

@@ -17,6 +17,7 @@ import sys
 import jobcast.pipelines.stages.{stage}
 print("\\n".join(name for name in sys.modules if name.split(".")[0] == "jobcast"))
 """
+LIVES = "pipelines/lifecycle/predictors"
 
 
 def test_every_stage_writes_its_code(tmp_path, monkeypatch):
@@ -56,13 +57,8 @@ def test_what_a_stage_does_not_import_is_no_dependency():
     [
         ("train", "new-load", "models/new_load.py", "models/curves/accuracy_curve.py"),
         ("learn", "regime", "models/regimes/prior.py", "models/epoch_time/epoch_time.py"),
-        (
-            "learn",
-            "epoch-time",
-            "pipelines/lifecycle/predictors/epoch_times.py",
-            "pipelines/lifecycle/predictors/task_order.py",
-        ),
-        ("schedule", "mlf-policy", "models/curves/accuracy_curve.py", "pipelines/lifecycle/predictors/epoch_times.py"),
+        ("learn", "epoch-time", f"{LIVES}/epoch_times.py", f"{LIVES}/task_order.py"),
+        ("schedule", "mlf-policy", "models/curves/accuracy_curve.py", f"{LIVES}/epoch_times.py"),
     ],
 )
 def test_a_stage_of_one_predictor_computes_with_its_model_and_life(stage, predictor, own, others):

@@ -72,17 +72,10 @@ def check_laws(jobs, seed, regimes):
             os.chdir(before)
 
 
-@settings(max_examples=3, deadline=None, phases=[Phase.generate])
-@given(JOBS, st.integers(0, 1000), st.sampled_from(["mixed", "accordion", "gns", "static"]))
-def test_alone_a_job_takes_its_duration_under_every_law(jobs, seed, regimes):
-    check_laws(jobs, seed, regimes)
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None, phases=[Phase.generate])
-@given(JOBS, st.integers(0, 10**6), st.sampled_from(["mixed", "accordion", "gns", "static"]))
-def test_alone_a_job_takes_its_duration_under_every_law_at_length(jobs, seed, regimes):
-    check_laws(jobs, seed, regimes)
+@pytest.mark.parametrize("examples", [3, pytest.param(40, marks=pytest.mark.slow)])
+def test_alone_a_job_takes_its_duration_under_every_law(examples):
+    drawn = given(JOBS, st.integers(0, 10**6), st.sampled_from(["mixed", "accordion", "gns", "static"]))(check_laws)
+    settings(max_examples=examples, deadline=None, phases=[Phase.generate])(drawn)()
 
 
 def test_a_table_that_is_named_goes_before(tmp_path):

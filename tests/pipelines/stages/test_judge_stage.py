@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,8 +13,10 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
+from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.stages import learn
 from jobcast.pipelines.stages.config import Params
+from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.enrich import lessons, nodes_of, small_pools
 from jobcast.pipelines.stages.plan import STAGES, find_stage
 from jobcast.traces.enrich.columns import EnrichConfig
@@ -21,6 +24,7 @@ from jobcast.traces.generators import generate
 from tests.pipelines.conftest import PARAMS
 
 FEW = {"train_jobs": 60, "test_jobs": 20, "settings": {"gpu_types": "v100,t4", "epochs": "5,20"}}
+LEARN = {"epoch_time": {"algorithms": ["steps"]}, "queue_wait": {"algorithms": ["hazard"]}}
 
 
 @pytest.fixture(scope="module")
@@ -69,29 +73,31 @@ def test_what_cannot_be_trained_here_is_told_unless_it_is_left_out(monkeypatch):
     schedule = params.schedule.model_copy(update={"mlf_policy": without})
     assert learn.lacks(params.model_copy(update={"schedule": schedule}), "mlf-policy") == ""
     assert [stage.name for stage in STAGES if stage.lacks(params, "mlf-policy")] == ["learn", "judge", "schedule"]
+    context = Context(params, Path("nowhere"), Path("nowhere"), Console(quiet=True))
     with pytest.raises(ConfigError, match="needs the extra rl"):
-        find_stage("schedule", "mlf-policy").work(context_of(params), "mlf-policy")
+        find_stage("schedule", "mlf-policy").work(context, "mlf-policy")
 
 
-def context_of(params):
-    from pathlib import Path
+@pytest.fixture(name="staged")
+def staged_beside_a_run(shell, run, tmp_path):
+    """Works on a stage of epoch-time or queue-wait in a copy of a run's files; what it says, and the folder."""
+    shell.home, out, params = tmp_path / "home", tmp_path / "home/data", tmp_path / "params.yaml"
+    own = {**PARAMS, "enrich": FEW, "learn": LEARN}
+    params.write_text(yaml.safe_dump(own))
+    shutil.copytree(run.out, out, ignore=shutil.ignore_patterns("enriched", "models", "cards", "judged", "receipts"))
 
-    from jobcast.pipelines.report.console import Console
-    from jobcast.pipelines.stages.context import Context
+    def works(*stage):
+        return shell.works("stage", *stage, "--params", params, "--out", out).err
 
-    return Context(params, Path("nowhere"), Path("nowhere"), Console(quiet=True))
+    return works, out
 
 
 @pytest.mark.slow
-def test_from_the_trace_to_a_champion_and_from_the_files_to_one(shell, run, tmp_path):
-    shell.home, out = tmp_path / "home", tmp_path / "home/data"
-    params = tmp_path / "params.yaml"
-    params.write_text(yaml.safe_dump({**PARAMS, "enrich": FEW, "learn": {"epoch_time": {"algorithms": ["steps"]}}}))
-    shutil.copytree(run.out, out, ignore=shutil.ignore_patterns("enriched", "models", "cards", "judged", "receipts"))
-    words = ("--params", params, "--out", out)
-    shell.works("stage", "enrich", *words)
-    shell.works("stage", "learn", "epoch-time", *words)
-    said = shell.works("stage", "judge", "epoch-time", *words).err
+def test_from_the_trace_to_a_champion_and_from_the_files_to_one(shell, staged, tmp_path):
+    works, out = staged
+    works("enrich")
+    works("learn", "epoch-time")
+    said = works("judge", "epoch-time")
     verdict = json.loads((out / "processed/judged/epoch-time/verdict.json").read_text())
     registry = open_registry(shell.home)
     version = registry.resolve("epoch-time", 1)
@@ -113,20 +119,6 @@ def test_from_the_trace_to_a_champion_and_from_the_files_to_one(shell, run, tmp_
     assert restored["restored"] == ["epoch-time:1"]
     assert restored["champions"] == (["epoch-time:1"] if verdict["passed"] else [])
     assert open_registry(shell.home).resolve("epoch-time", 1).content_sha256 == version.content_sha256
-
-
-@pytest.fixture(name="staged")
-def staged_beside_a_run(shell, run, tmp_path):
-    """Works on a stage of queue-wait in a copy of a run's files; what it says, and the folder."""
-    shell.home, out, params = tmp_path / "home", tmp_path / "home/data", tmp_path / "params.yaml"
-    own = {**PARAMS, "enrich": FEW, "learn": {"queue_wait": {"algorithms": ["hazard"]}}}
-    params.write_text(yaml.safe_dump(own))
-    shutil.copytree(run.out, out, ignore=shutil.ignore_patterns("models", "cards", "judged", "receipts"))
-
-    def works(*stage):
-        return shell.works("stage", *stage, "--params", params, "--out", out).err
-
-    return works, out
 
 
 @pytest.mark.slow

@@ -71,11 +71,8 @@ def test_the_main_job_leaves_no_stage_out_and_does_none_twice():
 
 
 def test_steps_and_find_stage():
-    assert [(stage.name, item) for stage, item in steps()][4:7] == [
-        ("train", "will-jobs-arrive"),
-        ("train", "new-load"),
-        ("train", "job-duration"),
-    ]
+    told = [(stage.name, item) for stage, item in steps()][4:7]
+    assert told == [("train", "will-jobs-arrive"), ("train", "new-load"), ("train", "job-duration")]
     assert find_stage("train", "new-load").name == "train"
     with pytest.raises(ConfigError, match=r"stage train: takes .*new-load.*, got none"):
         find_stage("train", "")

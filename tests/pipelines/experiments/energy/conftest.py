@@ -4,19 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from jobcast.traces.cluster_file import write_cluster
-from jobcast.traces.generators import generate, generate_nodes, generate_profiles
-from jobcast.traces.profiles import write_profiles
-from jobcast.traces.table_files import write_trace
-
-SETTINGS = {"nodes": 4, "jobs": 24, "epochs": "5,40"}
+from tests.scenarios import write_energy_scene
 
 
 @pytest.fixture(scope="session")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of jobs.parquet, profiles.csv and cluster.yaml."""
+    """The folder of energy.jobs.parquet, energy.yaml and profiles.csv."""
     at = tmp_path_factory.mktemp("energy")
-    write_trace(generate("andreas", 3, SETTINGS)[0], at / "jobs.parquet")
-    write_profiles(generate_profiles("andreas", SETTINGS), at / "profiles.csv")
-    write_cluster(generate_nodes("andreas", SETTINGS), at / "cluster.yaml")
+    write_energy_scene(at, {"nodes": 4, "jobs": 24, "epochs": "5,40"})
     return at

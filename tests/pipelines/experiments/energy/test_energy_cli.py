@@ -8,14 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("untrained")
 FIGURES = (
-    "makespan_s",
-    "mean_jct_s",
-    "utilization",
-    "energy_kwh",
-    "energy_eur",
-    "tardiness_eur",
-    "total_eur",
-    "late_pct",
+    *("makespan_s", "mean_jct_s", "utilization", "energy_kwh", "energy_eur", "tardiness_eur", "total_eur", "late_pct"),
 )
 COLUMNS = [
     *("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions"),
@@ -30,17 +23,9 @@ def words(campaign):
     """The command that simulates the campaign under a policy."""
 
     def of(policy, *more):
-        files = ("--trace", campaign / "jobs.parquet", "--cluster", campaign / "cluster.yaml")
-        return (
-            "simulate",
-            *files,
-            "--forecasts",
-            "oracle",
-            "--policy",
-            policy,
-            f"--set=profiles={campaign / 'profiles.csv'}",
-            *more,
-        )
+        files = ("--trace", campaign / "energy.jobs.parquet", "--cluster", campaign / "energy.yaml")
+        profiles = f"--set=profiles={campaign / 'profiles.csv'}"
+        return ("simulate", *files, "--forecasts", "oracle", "--policy", policy, profiles, *more)
 
     return of
 
@@ -78,10 +63,10 @@ def test_an_invoice_charges_all_energy(shell, words, tmp_path):
 @pytest.mark.parametrize("shift_s", [1e-6, 1e6])
 def test_random_numbers_hang_on_no_clock(shell, words, campaign, tmp_path, shift_s):
     """A microsecond or eleven days later the same moves, as much later: nodes cost the same at any hour."""
-    jobs = pl.read_parquet(campaign / "jobs.parquet")
+    jobs = pl.read_parquet(campaign / "energy.jobs.parquet")
     later = pl.duration(microseconds=round(shift_s * 1e6))
     jobs.with_columns(pl.col("submit_time", "deadline") + later).write_parquet(tmp_path / "later.parquet")
-    for trace, out in ((campaign / "jobs.parquet", "now"), (tmp_path / "later.parquet", "then")):
+    for trace, out in ((campaign / "energy.jobs.parquet", "now"), (tmp_path / "later.parquet", "then")):
         shell.works(*words("andreas", *FEW), "--trace", trace, "--set", f"segments={out}.parquet")
     now, then = (pl.read_parquet(tmp_path / f"{out}.parquet").sort("job_id", "from") for out in ("now", "then"))
     assert then.select("job_id", "node", "gpus").equals(now.select("job_id", "node", "gpus"))
@@ -142,9 +127,8 @@ def test_from_generate_to_simulate(shell, tmp_path):
     out = ("--out", "a.parquet", "--profiles-out", "p.sqlite", "--cluster-out", "c.yaml")
     shell.works("trace", "generate", "armida", *out)
     files = ("--trace", "a.parquet", "--cluster", "c.yaml", "--set", "profiles=p.sqlite")
-    told = shell.json(
-        "simulate", *files, "--policy", "andreas", "--forecasts", "oracle", "--set", "segments=s.csv", *FEW
-    )
+    asked = ("--policy", "andreas", "--forecasts", "oracle", "--set", "segments=s.csv", *FEW)
+    told = shell.json("simulate", *files, *asked)
     assert (told["jobs"], told["late_pct"], told["tardiness_eur"]) == (8, 0.0, 0.0)
     assert {row["node"] for row in rows_of(tmp_path / "s.csv")} <= {"armida-05", "armida-06", "armida-07"}
 
@@ -165,6 +149,6 @@ def test_mistakes_are_one_line(shell, words, more, line):
 
 
 def test_a_backtest_writes_no_segments(shell, campaign):
-    files = ("--trace", campaign / "jobs.parquet", "--cluster", campaign / "cluster.yaml")
+    files = ("--trace", campaign / "energy.jobs.parquet", "--cluster", campaign / "energy.yaml")
     settings = (f"--set=profiles={campaign / 'profiles.csv'}", "--set", "segments=s.csv")
     assert "--set segments: `simulate` writes them" in shell.refuses("backtest", *files, "--policies", "edf", *settings)

@@ -36,27 +36,16 @@ def nodes(tmp_path):
 
 
 @pytest.fixture
-def jobs(tmp_path):
+def jobs(csv):
     """Writes and reads a trace of the rows given."""
-
-    def of(*rows, columns="job_id,pool,submit_time,duration,gpus,model,epochs,batch_size"):
-        path = tmp_path / "jobs.csv"
-        path.write_text("\n".join([columns, *rows]) + "\n")
-        return read_trace(path)
-
-    return of
+    plain = "job_id,pool,submit_time,duration,gpus,model,epochs,batch_size"
+    return lambda *rows, columns=plain: read_trace(csv(*rows, header=columns))
 
 
 @pytest.fixture
-def profiles(tmp_path):
+def profiles(csv):
     """Writes profiles of the rows given."""
-
-    def of(*rows):
-        path = tmp_path / "profiles.csv"
-        path.write_text("\n".join(["model,batch_size,gpu_type,gpus,epoch_s", *rows]) + "\n")
-        return path
-
-    return of
+    return lambda *rows: csv(*rows, name="profiles.csv", header="model,batch_size,gpu_type,gpus,epoch_s")
 
 
 def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):
@@ -136,8 +125,8 @@ def test_provenance_names_what_went_in(nodes, jobs, profiles):
 @pytest.fixture
 def scenario(campaign):
     """The small campaign."""
-    nodes = read_cluster(campaign / "cluster.yaml")
-    return energy_jobs(cut_scenario(read_trace(campaign / "jobs.parquet"), nodes), profiles=campaign / "profiles.csv")
+    trace, nodes = read_trace(campaign / "energy.jobs.parquet"), read_cluster(campaign / "energy.yaml")
+    return energy_jobs(cut_scenario(trace, nodes), profiles=campaign / "profiles.csv")
 
 
 @pytest.fixture

@@ -75,6 +75,14 @@ class Runs:
         return explain(self.table(*run, **options), job_id)
 
 
+def reasons(told):
+    """(from min, until min, on the quota, on other GPUs) of each stretch."""
+    return [
+        (stretch["from_s"] / 60, stretch["until_s"] / 60, stretch["quota_reason"], stretch["spare_reason"])
+        for stretch in told["waits"]
+    ]
+
+
 @pytest.fixture
 def runs(tmp_path):
     return Runs(tmp_path)

@@ -12,10 +12,9 @@ import pytest
 
 from jobcast.domain import tolerance
 from jobcast.schedulers.registry import find_policy
-from tests.enriching import enriched_once
+from tests.enriching import enriched_trace
 
 pytestmark = pytest.mark.usefixtures("untrained")
-HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{300 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(9)]
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n"
 WRONG = ("--forecasts", "noisy:0.5")
@@ -53,20 +52,23 @@ TIMED = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_tota
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("kinds")
+def place(tmp_path_factory):
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
+    return enriched_trace(tmp_path_factory.mktemp("kinds"), ROWS, NODES, *facts)
 
 
 @pytest.fixture
-def words(shell, folder):
+def words(place):
     """What makes a run of a policy."""
-    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
-    place = enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
     return lambda policy: ("simulate", *place, "--baseline", "none", "--policy", policy, *KINDS[policy][0])
 
 
 def explained(shell, job_id):
     return shell.json("--quiet", "explain", "--out", "log.csv", "--job", job_id)
+
+
+def without(figures, names):
+    return {name: one for name, one in figures.items() if name not in names}
 
 
 @pytest.mark.parametrize("policy", KINDS)
@@ -92,9 +94,7 @@ def test_what_was_held_and_forecast_is_told(shell, words, policy):
     if question is None:
         return
     plain = shell.json(*words(policy))
-    assert {name: plain[name] for name in plain if name not in TIMED} == {
-        name: figures[name] for name in figures if name not in TIMED
-    }
+    assert without(plain, TIMED) == without(figures, TIMED)
     if question == "duration_bin":
         assert 0.0 <= figures["duration_bin_short_pct"] <= 100.0 - figures["duration_bin_right_pct"]
         return
@@ -153,9 +153,7 @@ def test_completions_are_forecast_and_nothing_else_is_another(shell, words, poli
     errors = 100.0 * (rows["end_time"] - rows["predicted_end_time"]).abs() / rows["predicted_jct_s"]
     assert told["pred_err_mean_pct"] == pytest.approx(errors.mean(), abs=1e-3)
     apart = (*TIMED, "forecasts", "future", "configuration", "command")
-    assert {name: told[name] for name in bare if name not in apart} == {
-        name: one for name, one in bare.items() if name not in apart
-    }
+    assert {name: told[name] for name in without(bare, apart)} == without(bare, apart)
     answers = [Path(f"{name}.csv.run/job_forecasts.parquet") for name in ("bare", "told")]
     assert answers[0].exists() == answers[1].exists()
     if answers[0].exists():
@@ -170,12 +168,8 @@ def test_a_mechanism_that_cannot_be_copied_says_so(shell, words):
 
 def test_in_a_closed_loop_answers_are_the_jobs_own(shell, csv):
     """b is submitted 100 s after a's end, which is when the run says: it arrives as the second, whatever the trace."""
-    trace = csv(
-        "a,p,0,1000,2,ann",
-        "c,p,10,500,2,eve",
-        "b,p,1100,300,2,ann",
-        header="job_id,pool,submit_time,duration,gpus,user",
-    )
+    header = "job_id,pool,submit_time,duration,gpus,user"
+    trace = csv("a,p,0,1000,2,ann", "c,p,10,500,2,eve", "b,p,1100,300,2,ann", header=header)
     where = ("--gpus", 2, "--policy", "ssf", "--forecasts", "oracle", "--closed-loop", "--baseline", "none")
     figures = shell.json("simulate", "--trace", trace, *where, "--out", "log.csv")
     assert figures["duration_err_mean_pct"] == 0.0

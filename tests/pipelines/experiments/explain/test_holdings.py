@@ -10,13 +10,11 @@ from jobcast.pipelines.experiments.explain.holdings import tell_forecast
 
 
 @pytest.fixture
-def elastic(tmp_path, monkeypatch):
+def elastic(csv):
     """Two GPUs, shortest first: a of 20 s on both from 0 on, b of 6 s on both from 3 on; a is stopped from 3 to 6."""
-    monkeypatch.chdir(tmp_path)
-    Path("jobs.csv").write_text(
-        "job_id,pool,submit_time,duration,gpus,min_gpus,user,tag\na,p,0,20,2,0,ann,one\nb,q,3,6,2,0,bob,\n"
-    )
-    return ("simulate", "--trace", "jobs.csv", "--gpus", 2, "--policy", "srsf", "--predict", "--out", "log.csv")
+    header = "job_id,pool,submit_time,duration,gpus,min_gpus,user,tag"
+    trace = csv("a,p,0,20,2,0,ann,one", "b,q,3,6,2,0,bob,", header=header)
+    return ("simulate", "--trace", trace, "--gpus", 2, "--policy", "srsf", "--predict", "--out", "log.csv")
 
 
 def test_an_elastic_job_that_was_stopped(shell, elastic):
@@ -56,11 +54,10 @@ def test_the_table_of_an_elastic_run_against_a_baseline(shell, elastic):
     assert (told["mechanism"], told["law"], told["policy"]) == ("other", "speedup", "srsf")
 
 
-def test_a_job_of_a_pool_is_told_who_held_its_gpus(shell, tmp_path, monkeypatch):
+def test_a_job_of_a_pool_is_told_who_held_its_gpus(shell, csv):
     """Of the 30 s that c waits, a holds the GPU for 20 and b for 10."""
-    monkeypatch.chdir(tmp_path)
-    Path("jobs.csv").write_text("job_id,pool,submit_time,duration,gpus\na,p,0,20,1\nb,p,0,10,1\nc,p,0,5,1\n")
-    shell.works("simulate", "--trace", "jobs.csv", "--gpus", 1, "--policy", "fcfs", "--out", "log.csv")
+    trace = csv("a,p,0,20,1", "b,p,0,10,1", "c,p,0,5,1")
+    shell.works("simulate", "--trace", trace, "--gpus", 1, "--policy", "fcfs", "--out", "log.csv")
     told = shell.json("explain", "--out", "log.csv", "--job", "c")["while_waiting"]
     assert told["jobs"] == [{"name": "a", "gpus": pytest.approx(2 / 3)}, {"name": "b", "gpus": pytest.approx(1 / 3)}]
     assert "by job: a 0.667, b 0.333" in shell.works("explain", "--out", "log.csv", "--job", "c").out

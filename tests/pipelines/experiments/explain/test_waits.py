@@ -8,16 +8,9 @@ from jobcast.pipelines.experiments.explain.phrases import said_of
 from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
 from jobcast.schedulers.pool_rules import HiveD, MaxMinFair
 from jobcast.schedulers.sia_vc import SiaVc
+from tests.pipelines.experiments.explain.conftest import reasons
 
 EACH_ONE = {"a": 1, "b": 1}
-
-
-def reasons(told):
-    """(from min, until min, on the quota, on other GPUs) of each stretch."""
-    return [
-        (stretch["from_s"] / 60, stretch["until_s"] / 60, stretch["quota_reason"], stretch["spare_reason"])
-        for stretch in told["waits"]
-    ]
 
 
 def test_a_full_quota_names_who_holds_it_most_gpu_time_first(runs):
@@ -50,20 +43,11 @@ def test_reservations_are_told_by_window_with_forecast_and_truth(runs):
     told = runs.report("b1", jobs, EACH_ONE, "sia")
     assert reasons(told) == [(1, 30, "quota_full", "reserved"), (30, 130, "quota_full", "too_few_idle")]
     windows = told["waits"][0]["details"]["windows"]
-    assert [(window["horizon_min"], window["idle_gpus"], window["usable_gpus"]) for window in windows] == [
-        (60, 1, 0),
-        (720, 1, 0),
-    ]
+    told_of = [(window["horizon_min"], window["idle_gpus"], window["usable_gpus"]) for window in windows]
+    assert told_of == [(60, 1, 0), (720, 1, 0)]
     (owner,) = windows[0]["pools"]
     assert (owner["pool"], owner["forecast_gpus"], owner["reserved_gpus"], owner["arrived_gpus"]) == ("a", 1, 1, 1)
     assert "within 60 min, 1 reserved: pool a 1 (0 pending, forecast: 1 come, 1 job with 1 GPU came)" in tell(told)
-
-
-def test_a_quota_that_was_lent_names_the_spare_jobs(runs):
-    jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 200, 1), ("a1", "a", 100, 10, 1)]
-    told = runs.report("a1", jobs, EACH_ONE, "sia", bins={"b1": 1}, comes={"a": 0})
-    assert reasons(told) == [(100, 201, "quota_lent", "too_few_idle")]
-    assert [job["job_id"] for job in told["waits"][0]["details"]["held_by"]["jobs"]] == ["b1"]
 
 
 def test_spare_gpus_go_to_the_head_alone_under_hived(runs):
@@ -77,18 +61,9 @@ def test_virtual_starts_that_keep_a_job_waiting_are_named(runs):
     """b1 would hold a's GPU from 1 to 51; a1 virtually starts at 30."""
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 50, 1), ("a1", "a", 30, 10, 1)]
     told = runs.report("b1", jobs, EACH_ONE, "sia_vc", rule=SiaVc)
-    assert reasons(told) == [
-        (1, 30, "reserved_for_virtual_starts", None),
-        (30, 40, "quota_full", None),
-    ]
+    assert reasons(told) == [(1, 30, "reserved_for_virtual_starts", None), (30, 40, "quota_full", None)]
     virtual = told["waits"][0]["details"]["virtual"]
     assert (virtual["at_s"], [job["job_id"] for job in virtual["reserved_for"]["jobs"]]) == (1800, ["a1"])
-
-
-def test_under_max_min_fairness_an_unused_quota_may_be_in_the_hands_of_others(runs):
-    jobs = [("b0", "b", 0, 60, 1), ("b1", "b", 0, 40, 1), ("a1", "a", 10, 10, 1)]
-    told = runs.report("a1", jobs, EACH_ONE, "mmfs")
-    assert reasons(told) == [(10, 40, "quota_lent", None)]
 
 
 def test_where_quotas_bound_nobody_idle_gpus_are_told_and_no_quota_is_said_to_be_used(runs):
@@ -99,13 +74,6 @@ def test_where_quotas_bound_nobody_idle_gpus_are_told_and_no_quota_is_said_to_be
     assert "waited 59.0 min, done after 69.0 min\n" in text
     assert "needs 2 GPUs, but only 1 idle, and 0 of its pool's 3 were unused; 2 jobs of its pool held 4 GPUs" in text
     assert "with exact forecasts" in text
-
-
-def test_under_shortest_first_later_shorter_jobs_lie_ahead(runs):
-    jobs = [("a0", "a", 0, 10, 1), ("a1", "a", 1, 100, 1), ("a2", "a", 2, 5, 1)]
-    told = runs.report("a1", jobs, {"a": 1}, "ssf")
-    assert reasons(told) == [(1, 15, "quota_full", None)]
-    assert told["waits"][0]["details"]["head"]["job_id"] == "a2"
 
 
 def test_a_head_that_would_fit_is_not_said_to_lack_gpus(runs):

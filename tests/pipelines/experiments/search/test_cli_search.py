@@ -1,6 +1,5 @@
 """`jobcast search`: a front as files, a pick from it, and whether it still fits."""
 
-import importlib.util
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -15,10 +14,9 @@ from jobcast.pipelines.experiments.search.evaluation import journal_beside
 from jobcast.pipelines.experiments.search.front import read_front, write_front
 from jobcast.schedulers.elastic.config import read_config
 from tests.pipelines.conftest import typed
+from tests.pipelines.experiments.search.search_cases import NEEDS_PYMOO
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("pymoo") is None, reason="pymoo is not installed: pip install 'jobcast[search]'"
-)
+pytest.importorskip("pymoo", reason=NEEDS_PYMOO)
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
 WORDS = ("--gpus", "2", "--evaluations", "24", "--samples", "2", "--test-samples", "1", "--sample-jobs", "60")
 
@@ -33,11 +31,11 @@ def lines(count, every_s=100):
 def ask(tmp_path, capsys):
     """Type a command of `jobcast search`; what it printed."""
 
-    def typed(*words):
+    def asked(*words):
         cli.main(["--quiet", "search", *map(str, words)], "jobcast", standalone_mode=False)
         return capsys.readouterr().out
 
-    return typed
+    return asked
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +132,9 @@ def test_a_wrong_pick(ask, front, pick):
     ("words", "told"),
     [
         (("--objectives", "speed:mean"), "metric 'speed' is unknown"),
-        (("--algorithm", "annealing"), "--algorithm annealing: is unknown"),
-        (("--space", "free"), "--space free: is unknown"),
-        (("--gaps", "even"), "--gaps even: is unknown"),
+        (("--algorithm", "annealing"), "--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"),
+        (("--space", "free"), "--space free: is unknown; choose from parameters, raw"),
+        (("--gaps", "even"), "--gaps even: is unknown; choose from exponential, resampled"),
         (("--set", "config=c.json"), "--set config: is what a search looks for"),
         (("--set", "speed=3"), "speed"),
     ],
@@ -148,21 +146,17 @@ def test_mistakes_are_told_in_one_line(ask, trace, tmp_path, words, told):
     assert not (tmp_path / "f.parquet").exists()
 
 
-def test_a_front_without_a_configuration_has_nothing_to_choose_or_check(ask, front, trace, tmp_path):
-    write_front(replace(read_front(front), rows=()), empty := tmp_path / "empty.parquet")
-    for words in (("apply", empty, "--pick", 0), ("check", empty, "--trace", trace())):
-        with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
-            ask(*words)
-
-
-def test_files_that_are_no_front(ask, trace, tmp_path):
+def test_files_that_are_no_front(ask, front, trace, tmp_path):
     with pytest.raises(ConfigError, match=r"let the name end in \.parquet"):
         ask("pcs", "--trace", trace(), *WORDS, "--out", tmp_path / "front.csv")
     with pytest.raises(ConfigError, match="no such file; write it with jobcast search pcs"):
         ask("apply", tmp_path / "none.parquet", "--pick", 0)
-    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
-    for words in (("apply", tmp_path / "other.parquet", "--pick", 0), ("check", tmp_path / "other.parquet")):
-        with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
-            ask(*words, *(("--trace", trace()) if words[0] == "check" else ()))
+    other, empty = (tmp_path / f"{name}.parquet" for name in ("other", "empty"))
+    pl.DataFrame({"a": [1]}).write_parquet(other)
+    write_front(replace(read_front(front), rows=()), empty)
+    for path in (other, empty):
+        for words in (("apply", path, "--pick", 0), ("check", path, "--trace", trace())):
+            with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
+                ask(*words)
     with pytest.raises(ConfigError, match="cannot be read as a front"):
         ask("apply", trace(), "--pick", 0)

@@ -4,37 +4,17 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.jobs import Pool
 from jobcast.domain.law import SPEEDUP
 from jobcast.pipelines.experiments.search.evaluation import Journal, parse_objectives, values_of
-from jobcast.simulator.log import RunLog, flat_spans
-
-
-def log_of(end_s, predicted_s):
-    count = len(end_s)
-    zeros, ones = np.zeros(count), np.ones(count)
-    return RunLog(
-        policy="p",
-        pools=(Pool("all", 1),),
-        submit_s=zeros,
-        start_s=zeros,
-        end_s=np.array(end_s),
-        duration_s=100.0 * ones,
-        gpus=np.ones(count, dtype=np.int64),
-        pool=np.zeros(count, dtype=np.int64),
-        preemptions=np.zeros(count, dtype=np.int64),
-        dedicated=np.ones(count, dtype=np.bool_),
-        spans=flat_spans(np.arange(count), zeros, np.array(end_s), ones),
-        events=2 * count,
-        law=SPEEDUP,
-        columns={"predicted_end_s": np.array(predicted_s), "contention_events": ones},
-    )
+from tests.scenarios import log_of
 
 
 def test_values_by_hand():
     """JCT 100, 300: errors |100 - 100| / 100 and |300 - 200| / 200; alone on a GPU 100 s are fair."""
-    log = log_of([100.0, 300.0], [100.0, 200.0])
-    objectives = parse_objectives("jct:mean,jct:p50,error:avg,error:p100.0,unfairness:p90".replace("p100.0", "p99"))
+    columns = {"predicted_end_s": np.array([100.0, 200.0]), "contention_events": np.ones(2)}
+    none, duration_s = np.zeros(2), np.full(2, 100.0)
+    log = log_of(none, none, [100.0, 300.0], duration_s=duration_s, law=SPEEDUP, columns=columns)
+    objectives = parse_objectives("jct:mean,jct:p50,error:avg,error:p99,unfairness:p90")
     assert values_of(log, objectives) == pytest.approx([200.0, 200.0, 25.0, 49.5, 180.0])
 
 

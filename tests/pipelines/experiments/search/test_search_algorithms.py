@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.search.pareto_search import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer, thinned
 
 START = np.array([1.0, 0.5, 0.0])
@@ -44,11 +43,6 @@ def test_a_seed_is_a_search(name):
     one, same, other = (np.vstack(walked(name, generations=3, seed=seed)) for seed in (4, 4, 5))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
-
-
-def test_unknown_algorithms():
-    with pytest.raises(ConfigError, match="--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"):
-        proposer("annealing", 3, 2, 0, START, 12)
 
 
 POINTS = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 3)), elements=st.integers(0, 5).map(float))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, compare, described, draw
 from tests.pipelines.experiments.search import search_cases as cases
 from tests.scenarios import elastic_jobs_of
@@ -65,11 +64,6 @@ def test_a_seed_is_a_sample(workload):
     one, same, other = (draw(workload, Sampling(50), seed) for seed in ((0, 0, 1), (0, 0, 1), (0, 1, 1)))
     assert one.jobs.submit_s.tolist() == same.jobs.submit_s.tolist()
     assert one.jobs.size_s.tolist() == same.jobs.size_s.tolist() != other.jobs.size_s.tolist()
-
-
-def test_unknown_gaps(workload):
-    with pytest.raises(ConfigError, match="--gaps even: is unknown; choose from exponential, resampled"):
-        draw(workload, Sampling(gaps="even"), (0,))
 
 
 def test_the_fingerprint_sees_every_part(workload):

@@ -6,10 +6,7 @@ import math
 import polars as pl
 import pytest
 
-from jobcast.traces.generators import generate, generate_tasks
-from jobcast.traces.learning_curves import write_job_curves
-from jobcast.traces.table import Trace
-from jobcast.traces.tasks import write_tasks
+from tests.scenarios import write_tasks_scene
 
 pytestmark = pytest.mark.usefixtures("untrained")
 SETTINGS = {"jobs": 20, "gpus": 16, "widths": "1,2,4", "epochs": "5,20", "longest_h": 6}
@@ -20,11 +17,7 @@ PAPERS = ("deadline_ratio", "accuracy_mean", "accuracy_ratio", "bandwidth_tb")
 def folder(tmp_path_factory):
     """Twenty jobs of tasks: trace, tasks, curves."""
     at = tmp_path_factory.mktemp("tasks")
-    trace: Trace = generate("mlfs", 3, SETTINGS)[0]
-    trace.jobs.write_parquet(at / "jobs.parquet")
-    tasks, curves = generate_tasks("mlfs", 3, SETTINGS)
-    write_tasks(tasks, at / "tasks.parquet")
-    write_job_curves(curves, at / "curves.parquet")
+    write_tasks_scene(at, SETTINGS)
     return at
 
 
@@ -34,7 +27,7 @@ def words(folder):
 
     def of(policy, *more):
         files = [f"--set=tasks={folder / 'tasks.parquet'}", f"--set=curves={folder / 'curves.parquet'}"]
-        trace = ("--trace", folder / "jobs.parquet", "--gpus", "16")
+        trace = ("--trace", folder / "tasks.jobs.parquet", "--gpus", "16")
         return ("simulate", *trace, "--forecasts", "oracle", "--policy", policy, *files, *more)
 
     return of
@@ -85,11 +78,8 @@ def test_quotas_are_put_together(shell, words, csv):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--pools", "p.csv"), "--pools and --gpus exclude each other; give one"),
         (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
-        (("--set", "nosuch=2"), "policy mlf_h: setting nosuch: not known"),
         (("--set", "round_s=0"), "setting round_s must be a positive number of seconds, got 0"),
-        (("--warmup", "100"), "leaves no job to count"),
     ],
 )
 def test_mistakes_get_one_line(shell, words, more, told):
@@ -97,7 +87,7 @@ def test_mistakes_get_one_line(shell, words, more, told):
 
 
 def test_who_stops_jobs_is_refused_where_a_trace_forbids_it(shell, words, folder, tmp_path):
-    jobs = pl.read_parquet(folder / "jobs.parquet").with_columns(preemptible=pl.int_range(pl.len()) != 7)
+    jobs = pl.read_parquet(folder / "tasks.jobs.parquet").with_columns(preemptible=pl.int_range(pl.len()) != 7)
     jobs.write_parquet(tmp_path / "some.parquet")
     of = {name: [*words(name), "--trace", tmp_path / "some.parquet"] for name in ("mlf_h", "graphene")}
     told = f"policy mlf_h: stops jobs, and 1 job may not be stopped, {jobs['job_id'][7]} first"

@@ -137,7 +137,6 @@ def test_other_predictors_that_nobody_trained_leave_the_backtest_out(shell, run,
     [
         (("new-load:1", "--from", "2024-01-15"), "--from: is for a comparison; add --trace FILE"),
         (("new-load:1", "--pools", "p.csv"), "--pools: is for a comparison"),
-        (("new-load",), "name a version, as in new-load:2"),
         (("new-load:9", "--trace", "TRACE"), "new-load has no version 9"),
         (("new-load:1", "--trace", "nowhere.csv"), "no such file"),
     ],

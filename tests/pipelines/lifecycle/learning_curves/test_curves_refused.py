@@ -16,51 +16,35 @@ def test_a_file_that_cannot_be_read(shell, csv):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("line", "said"),
     [
-        (("--from", "2024-01-01"), "--from: does not go with the predictor accuracy-curve (curves have no calendar)"),
-        (("--retrain", "weekly"), "--retrain: does not go with"),
-        (("--tune", "3"), "--tune: does not go with the predictor accuracy-curve (it has no settings to search)"),
-        (("--set", "a=b"), "--set a: only curves=FILE is read here"),
-        (("--horizons", "5"), "--horizons: does not go with the predictor accuracy-curve; leave it out"),
-        (("--algorithm", "guess"), "--algorithm guess: accuracy-curve knows combination"),
+        ("train {} --from 0", "--from: does not go with the predictor accuracy-curve (curves have no calendar)"),
+        ("train {} --retrain weekly", "--retrain: does not go with"),
+        ("train {} --tune 3", "--tune: does not go with the predictor accuracy-curve (it has no settings to search)"),
+        ("train {} --set a=b", "--set a: only curves=FILE is read here"),
+        ("train {} --horizons 5", "--horizons: does not go with the predictor accuracy-curve; leave it out"),
+        ("train {} --algorithm guess", "--algorithm guess: accuracy-curve knows combination"),
+        ("evaluate {} --prefix 0", "Invalid value for '--prefix'"),
+        ("evaluate {} --from 0", "--from: does not go with"),
+        ("evaluate {} --policy srsf", "--policy: goes with the predictor jct, not with accuracy-curve"),
+        ("evaluate {} --out there", "--out: does not go with the predictor accuracy-curve (use --json FILE)"),
+        ("evaluate {}:9", "accuracy-curve has no version 9, it has: 1"),
+        ("predict {}", "--epochs: how many epochs boxes at batch size 48 runs in all is not told; give N, or a column"),
+        ("predict {} --epochs 9", "--epochs 9: boxes at batch size 48 has reached epoch 10 already"),
+        ("predict {} --epochs 30 --target nan", "Invalid value for '--target'"),
+        ("predict {} --epochs 30 --job 1", "--job: goes with the predictor jct, not with accuracy-curve"),
     ],
 )
-def test_options_of_training_that_curves_do_not_have(shell, run, words, said):
-    assert said in shell.refuses("train", NAME, "--trace", run.curves, *words)
+def test_what_curves_do_not_have_is_refused(shell, run, seen, line, said):
+    command, *more = line.format(NAME).split()
+    trace = {"train": run.curves, "evaluate": run.later, "predict": seen(10)}[command]
+    assert said in shell.refuses(command, *more, "--trace", trace)
 
 
 def test_bayes_without_its_extra(shell, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "pymc", None)
     line = shell.refuses("train", NAME, "--trace", run.curves, "--algorithm", "bayes")
     assert "jobcast[bayes]" in line
-
-
-@pytest.mark.parametrize(
-    ("reference", "words", "said"),
-    [
-        (NAME, ("--prefix", "0"), "Invalid value for '--prefix'"),
-        (NAME, ("--from", "0"), "--from: does not go with"),
-        (NAME, ("--policy", "srsf"), "--policy: goes with the predictor jct, not with accuracy-curve"),
-        (NAME, ("--out", "there"), "--out: does not go with the predictor accuracy-curve (use --json FILE)"),
-        (f"{NAME}:9", (), "accuracy-curve has no version 9, it has: 1"),
-    ],
-)
-def test_evaluations_that_are_refused(shell, run, reference, words, said):
-    assert said in shell.refuses("evaluate", reference, "--trace", run.later, *words)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "--epochs: how many epochs boxes at batch size 48 runs in all is not told; give N, or a column epochs"),
-        (("--epochs", "9"), "--epochs 9: boxes at batch size 48 has reached epoch 10 already"),
-        (("--epochs", "30", "--target", "nan"), "Invalid value for '--target'"),
-        (("--epochs", "30", "--job", "1"), "--job: goes with the predictor jct, not with accuracy-curve"),
-    ],
-)
-def test_forecasts_that_are_refused(shell, seen, words, said):
-    assert said in shell.refuses("predict", NAME, "--trace", seen(10), *words)
 
 
 def test_curves_with_nothing_left_to_forecast(shell, csv):

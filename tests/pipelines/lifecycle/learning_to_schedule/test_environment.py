@@ -23,14 +23,18 @@ from jobcast.testing import world
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 
 COLUMNS = {QUEUE: len(QUEUE_FEATURES)}
-ROWS = [(0.0, 10.0), (0.0, 20.0), (0.0, 30.0)]
+ROWS = [(0.0, 10.0, 1), (0.0, 20.0, 1), (0.0, 30.0, 1)]
 
 
-def env_of(rows, gpus=1, weights=(1.0,)):
-    """Jobs of (submission, run time) on one GPU each."""
-    jobs = [Job(seq, f"job-{seq}", "a", row[0], 1) for seq, row in enumerate(rows)]
-    workload = Workload(jobs, [Outcome(row[1]) for row in rows], [Pool("a", gpus)])
-    return Scheduling(lambda rng: QueueCourse(workload), COLUMNS, 8, weights)
+def workload(*rows, gpus=2):
+    """Jobs of (submission, run time, GPUs)."""
+    jobs = [Job(seq, f"job-{seq}", "a", row[0], row[2]) for seq, row in enumerate(rows)]
+    return Workload(jobs, [Outcome(row[1]) for row in rows], [Pool("a", gpus)])
+
+
+def env_of(rows, weights=(1.0,)):
+    jobs = workload(*rows, gpus=1)
+    return Scheduling(lambda rng: QueueCourse(jobs), COLUMNS, 8, weights)
 
 
 def test_steps_pick_and_earn_until_the_last_job_ends():
@@ -59,9 +63,9 @@ def test_an_action_that_is_not_offered_picks_the_first_row_and_is_counted():
 
 
 def test_a_course_that_lasts_too_long_is_truncated():
-    workload = small_workload(6)
-    longer = workload.jobs._replace(compute_s=workload.jobs.compute_s * 1e4)
-    slow = type(workload)(longer, workload.truth, workload.cluster, workload.job_ids)
+    plain = small_workload(6)
+    longer = plain.jobs._replace(compute_s=plain.jobs.compute_s * 1e4)
+    slow = type(plain)(longer, plain.truth, plain.cluster, plain.job_ids)
     env = Scheduling(lambda rng: TaskCourse(slow, UNSCALED, MlfHSettings(), seed=1), FEATURES, 64, BETAS)
     _, info = env.reset(seed=0)
     over = cut = False
@@ -90,12 +94,6 @@ def test_without_gymnasium_one_line_says_what_to_install(monkeypatch):
     spec = spec_from_file_location("apart", environment.__file__)
     with pytest.raises(ConfigError, match=r"needs Gymnasium, which the extra gym brings: pip install 'jobcast\[gym\]'"):
         spec.loader.exec_module(module_from_spec(spec))
-
-
-def workload(*rows, gpus=2):
-    """Jobs of (submission, run time, GPUs)."""
-    jobs = [Job(seq, f"job-{seq}", "a", row[0], row[2]) for seq, row in enumerate(rows)]
-    return Workload(jobs, [Outcome(row[1]) for row in rows], [Pool("a", gpus)])
 
 
 def play(course, choose):

@@ -37,23 +37,19 @@ def between(before, after, deadline_s=(np.inf, np.inf), target=(np.nan, np.nan))
     return objectives(before, after, np.array(deadline_s), np.array(target), SCALE)
 
 
-def test_an_active_job_costs_the_time_that_passes():
+def test_an_active_job_costs_the_time_that_passes_and_a_deadline_once_when_it_passes():
     told = between(standing(0.0, [False, True]), standing(300.0, [False, True], sent_mb=50.0))
     assert told.tolist() == pytest.approx([-300.0 / (2 * 600.0), 0.0, -0.05, 0.0, 0.0])
-
-
-def test_a_deadline_costs_once_when_it_passes():
     jobs = {"deadline_s": (250.0, 250.0)}
     assert between(standing(0.0, [False, True]), standing(300.0, [False, True]), **jobs)[1] == -0.5
     assert between(standing(300.0, [False, True]), standing(600.0, [False, True]), **jobs)[1] == 0.0
 
 
 def test_a_missing_accuracy_costs_at_the_deadline_or_the_end():
-    needs = {"deadline_s": (250.0, 9e9), "target": (0.5, 0.5)}
+    needs, begun = {"deadline_s": (250.0, 9e9), "target": (0.5, 0.5)}, standing(0.0, [False] * 2)
     poor, good = (0.4, 0.4), (0.6, 0.6)
-    assert between(standing(0.0, [False] * 2), standing(300.0, [False, False], poor), **needs)[3] == -0.5
-    assert between(standing(0.0, [False] * 2), standing(300.0, [False, True], poor), **needs)[3] == -1.0
-    assert between(standing(0.0, [False] * 2), standing(300.0, [False, True], good), **needs)[3] == 0.0
+    for over, accuracy, cost in (([False, False], poor, -0.5), ([False, True], poor, -1.0), ([False, True], good, 0.0)):
+        assert between(begun, standing(300.0, over, accuracy), **needs)[3] == cost
     late = between(standing(300.0, [False] * 2), standing(600.0, [True, False], poor), **needs)
     assert late[3] == 0.0  # was judged at its deadline
 
@@ -180,9 +176,6 @@ def test_the_card_says_whether_it_was_better(better, said):
     assert (card.seed, card.train_from_s, card.train_until_s, card.trace_rows) == (4, 10.0, 20.0, 100)
     assert card.parameters["better"] is better
     assert card.parameters["beta_2"] == 0.4
-    assert card.metrics["against_mlf_h"] == {
-        "mean": {"mean_jct_s": -0.2},
-        "low": {"mean_jct_s": -0.3},
-        "high": {"mean_jct_s": -0.1},
-    }
+    against = {name: one["mean_jct_s"] for name, one in card.metrics["against_mlf_h"].items()}
+    assert against == {"mean": -0.2, "low": -0.3, "high": -0.1}
     assert card.series == {"reward": (-0.5,), "check": (-0.6, -0.4)}

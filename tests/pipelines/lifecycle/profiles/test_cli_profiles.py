@@ -87,12 +87,8 @@ def test_mistakes(shell, run, words, said):
 
 
 def test_options_of_epoch_times_and_other_predictors(shell, run):
-    assert "--points: goes with the predictor epoch-time" in shell.refuses(
-        "evaluate", "new-load", "--trace", run.few, "--points", "2"
-    )
-    assert "--out: goes with the predictor epoch-time" in shell.refuses(
-        "predict", "new-load", "--trace", run.few, "--at", "0", "--out", "x.csv"
-    )
+    for words in (("evaluate", "new-load", "--points", "2"), ("predict", "new-load", "--at", "0", "--out", "x.csv")):
+        assert f"{words[-2]}: goes with the predictor epoch-time" in shell.refuses(*words, "--trace", run.few)
 
 
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
