@@ -11,10 +11,11 @@ from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import TASK_GPUS, cluster_of
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, read_tables, rigid_jobs
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
 from jobcast.pipelines.experiments.scaling_jobs import read_scaling
 from jobcast.pipelines.experiments.scenarios import ASSUMED, Bare, Scenario, check_recorded, cut_scenario, cut_window
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs
+from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.experiments.worlds import SHARED_OUT, World, check_law
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import KINDS, POOL, POOLS, ROUNDS, PolicySpec

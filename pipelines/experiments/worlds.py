@@ -17,9 +17,10 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.domain.policy import Policy
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, read_tables, rigid_jobs
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario
 from jobcast.pipelines.experiments.tasks.jobs import task_jobs
+from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import counted
 from jobcast.schedulers import policies as kinds

@@ -387,7 +387,7 @@ def predictor_world(needs: Iterable[str], seed: int, folder: Path) -> "tuple[Kno
     """
     from jobcast.features.queueing import queued
     from jobcast.models.predictor import Known
-    from jobcast.pipelines.experiments.rigid_jobs import read_tables
+    from jobcast.pipelines.experiments.training_jobs import read_tables
     from jobcast.traces.enrich.columns import EnrichConfig
     from jobcast.traces.enrich.enrichment import enrich
     from jobcast.traces.facts import FILES

@@ -14,7 +14,7 @@ from jobcast.models.evaluation.regimes import compare_rules, jittered
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
 from jobcast.models.regimes.ahead import ALL, OPEN
 from jobcast.models.regimes.learning import STEPS
-from jobcast.pipelines.experiments.rigid_jobs import TABLE_SETTINGS, read_tables
+from jobcast.pipelines.experiments.training_jobs import TABLE_SETTINGS, read_tables
 from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.traces.facts import facts_beside

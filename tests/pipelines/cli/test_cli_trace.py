@@ -18,7 +18,8 @@ def test_unknown_kinds_settings_and_formats_list_what_there_is(shell, csv):
     line = shell.refuses("trace", "convert", "helio", csv("1,a,0,1,1"), *out)
     assert line == f"format 'helio' is not known; give one of {', '.join(format_names())}"
     assert "columns vc, gpu_num, state" in shell.refuses("trace", "convert", "helios", csv("1,a,0,1,1"), *out)
-    assert "takes one source, got 2" in shell.refuses("trace", "convert", "canonical", "a.csv", "b.csv", *out)
+    two = csv("1,a,0,1,1"), csv("2,a,0,1,1")
+    assert "takes one source, got 2" in shell.refuses("trace", "convert", "canonical", *two, *out)
     assert ".csv or .parquet" in shell.refuses("trace", "generate", "sia", "--out", "x.txt")
 
 

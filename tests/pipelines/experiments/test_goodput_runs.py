@@ -12,11 +12,12 @@ from jobcast.domain.training import Phase, Regime
 from jobcast.models.goodput import Limits, Throughput
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.goodput_runs import metric_change_pct, scaling_figures
-from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, read_tables, rigid_jobs, training_workload
+from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, rigid_jobs
 from jobcast.pipelines.experiments.scaling_jobs import Application, read_scaling
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.experiments.sources import Ask
+from jobcast.pipelines.experiments.training_jobs import read_tables, training_workload
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch

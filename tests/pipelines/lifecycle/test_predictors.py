@@ -10,7 +10,7 @@ from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.predictor import Known
 from jobcast.models.predictors import OURS, answers_of
 from jobcast.models.regimes import Restatement
-from jobcast.pipelines.experiments.rigid_jobs import read_tables
+from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.lifecycle.predictors import LIVES, find_predictor, life_of
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
