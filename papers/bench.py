@@ -163,8 +163,7 @@ class Bench:
     def _fill(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Run groups of units; keep and tell each that is done."""
         names = {group[0].key: self._name(group) for group in groups}
-        tasks = (self.task(group) for group in groups)
-        done = results(tasks, jobs=min(self.jobs, len(groups)), engine_name="local")
+        done = results(map(self.task, groups), jobs=min(self.jobs, len(groups)), engine_name="local")
         # They come in any order: each says by its key what it is of.
         for count, made in enumerate(done, 1):
             for key, outcome in made:

@@ -120,8 +120,7 @@ def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim
     here = f"{pairs - len(wrong)} of {pairs} pairs"
     if named:
         here += "; not: " + ", ".join(named) + (f" and {more} more" if more > 0 else "")
-    said = order_text(measure, groups, list(found))
-    return Claim(f"{case}: order by {measure.word}", said, here, not wrong)
+    return Claim(f"{case}: order by {measure.word}", order_text(measure, groups, list(found)), here, not wrong)
 
 
 def gain_claims(case: str, load: str, found: By, *, real: bool) -> list[Claim]:

@@ -23,8 +23,7 @@ SEARCHED, MISSED = "searched at 80 %", "searched at 60 %"
 
 def figure10(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
-    done = page.runs(run_all(run, _tasks(sources)))
-    found = means(done)
+    found = means(page.runs(run_all(run, _tasks(sources))))
     loads = _at_another_load(sources)
     for name, values in loads.items():
         rows = [tuple(f"{value:.6g}" for value in one) for one in values]

@@ -107,8 +107,7 @@ def _times(rows: By) -> dict[str, str]:
 
 def _errors_plot(figure: Figure, done: list[Replayed]) -> None:
     pool, axes = pooled(done, errors_pct), figure.subplots()
-    shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
-    distributions(axes, shown, "prediction error, %", 200.0)
+    distributions(axes, {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}, "prediction error, %", 200.0)
     axes.set_ylim(0.5, 1.01)
 
 

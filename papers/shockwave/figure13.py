@@ -26,8 +26,7 @@ def figure13(data: Path, page: Page) -> None:
             for seed in NOISE_SEEDS if noise else (0,):
                 settings = {"noise": str(noise), "noise_seed": str(seed)} if noise else {}
                 tasks.append(Task(_case(noise), scenario, SHOCKWAVE, settings=settings))
-    done = page.runs(run_all(run, tasks))
-    found = medians(done)
+    found = medians(page.runs(run_all(run, tasks)))
     _plot(page, found)
     rows = [(_case(noise), *(ranged(one, found[_case(noise), SHOCKWAVE]) for one in PANELS)) for noise in NOISES]
     table = grid(("noise", *(one.title for one in PANELS)), rows)

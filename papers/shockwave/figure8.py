@@ -27,8 +27,7 @@ SHARES = (0.1, 0.3, 0.6)
 def figure8(data: Path, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     scenario = drawn(data, SEED, jobs=JOBS, gpus=GPUS, arrivals="batch")
-    tasks = runs.trials([Task(CASE, scenario, policy) for policy in POLICIES], 1, PERTURBATIONS)
-    every = run_all(runs.run, tasks)
+    every = run_all(runs.run, runs.trials([Task(CASE, scenario, policy) for policy in POLICIES], 1, PERTURBATIONS))
     done = every[PERTURBATIONS - 1 :]  # one of each
     groups = size_groups(done[0])
     _plot_rounds(page, {one.name: gpus_over_time(one, groups, PLOTTED_S) for one in done})

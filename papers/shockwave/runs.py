@@ -77,8 +77,7 @@ def run(task: Task) -> Replayed:
     """Simulate one task."""
     seed = task.perturbation
     scenario = task.scenario if seed is None else perturbed(task.scenario, seed)
-    asked = Ask(policy=task.policy, spec=task.spec, home=NO_HOME, settings=dict(task.settings))
-    made = simulate(scenario, asked)
+    made = simulate(scenario, Ask(policy=task.policy, spec=task.spec, home=NO_HOME, settings=dict(task.settings)))
     return Replayed(task.case, task.label or task.policy, {**metrics.figures(made.log), **made.own}, log=made.log)
 
 
