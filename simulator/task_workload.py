@@ -166,11 +166,17 @@ def check_links(jobs: TaskJobs) -> None:
 LARGER = "give larger servers, or leave such jobs out (--drop-too-wide)"
 
 
+def beyond_memory(demand: Floats, task_of: Ints, cluster: TaskCluster) -> tuple[Bools, Bools]:
+    """Whether a task (n_tasks,) demands more memory than any server has, and a job (n_jobs,) more than all have."""
+    memory, room = demand[:, MEMORY], cluster.capacity[:, MEMORY]
+    # Every job has a task, so that no slice is empty.
+    return memory > room.max(), np.add.reduceat(memory, task_of[:-1]) > room.sum()
+
+
 def check_tasks(jobs: TaskJobs, cluster: TaskCluster, job_ids: Sequence[str]) -> None:
     """Refuse tasks that fit on no server, and numbers that mean nothing; raises TraceError with the task's name."""
-    memory, biggest = jobs.demand[:, MEMORY], cluster.capacity[:, MEMORY].max()
-    # Every job has a task, which `check_links` has made sure of: no empty slices.
-    total = np.add.reduceat(memory, jobs.task_of[:-1])[jobs.job_of]
+    large, large_together = beyond_memory(jobs.demand, jobs.task_of, cluster)
+    biggest = cluster.capacity[:, MEMORY].max()
     sound = np.asarray((np.isfinite(jobs.demand) & (jobs.demand >= 0.0)).all(axis=1))
     rules: tuple[tuple[Bools, str], ...] = (
         (~sound, "demands less than nothing, or no number"),
@@ -178,11 +184,8 @@ def check_tasks(jobs: TaskJobs, cluster: TaskCluster, job_ids: Sequence[str]) ->
         (jobs.is_server & (jobs.demand[:, GPU] > 0.0), "is a parameter server and demands a GPU; give 0"),
         (~(np.isfinite(jobs.compute_s) & (jobs.compute_s >= 0.0)), "computes less than 0 s an iteration"),
         (~((jobs.size_share >= 0.0) & (jobs.size_share <= 1.0)), "holds a share of the model beyond 0 to 1"),
-        (memory > biggest, f"demands more memory than any server has ({biggest:g} GB); {LARGER}"),
-        (
-            total > cluster.capacity[:, MEMORY].sum(),
-            f"and the job's others demand more memory than all servers have; {LARGER}",
-        ),
+        (large, f"demands more memory than any server has ({biggest:g} GB); {LARGER}"),
+        (large_together[jobs.job_of], f"and the job's others demand more memory than all servers have; {LARGER}"),
     )
 
     def named(task: int) -> str:

@@ -7,10 +7,10 @@ import numpy as np
 
 from jobcast.domain.arrays import Bools, Ints
 from jobcast.domain.errors import TraceError
-from jobcast.domain.tasks import MEMORY, TaskCluster, TaskJobs
+from jobcast.domain.tasks import TaskCluster, TaskJobs
 from jobcast.pipelines.experiments.clusters import task_cluster
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, untold
-from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
+from jobcast.simulator.task_workload import TaskTruth, TaskWorkload, beyond_memory
 from jobcast.traces.learning_curves import JobCurves, read_job_curves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable, read_tasks
@@ -48,7 +48,7 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path, drop_wide: bool = False) 
     cluster = task_cluster(cut.place)
     window, dropped = cut.trace, {}
     if drop_wide:
-        window = window.without(beyond_memory(all_tasks.of_jobs(cut.job_ids), cluster), TOO_LARGE)
+        window = window.without(_too_large(all_tasks.of_jobs(cut.job_ids), cluster), TOO_LARGE)
         dropped = {reason: count for reason, count in window.dropped.items() if reason == TOO_LARGE}
     job_ids = tuple(window.jobs["job_id"].to_list())
     workload = task_workload(window, job_ids, all_tasks, all_curves, cluster)
@@ -57,11 +57,10 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path, drop_wide: bool = False) 
     return cut.of(workload, None, *notes, listed=window.jobs, dropped=dropped, inputs=inputs)
 
 
-def beyond_memory(tasks: TaskTable, cluster: TaskCluster) -> Bools:
-    """(n_jobs,) which have a task that no server can hold, or demand more memory than all servers have together."""
-    memory, room = tasks.demand[:, MEMORY], cluster.capacity[:, MEMORY]
-    largest, whole = (rule.reduceat(memory, tasks.task_of[:-1]) for rule in (np.maximum, np.add))
-    return np.asarray((largest > room.max()) | (whole > room.sum()))
+def _too_large(tasks: TaskTable, cluster: TaskCluster) -> Bools:
+    """(n_jobs,) which the servers cannot hold."""
+    large, together = beyond_memory(tasks.demand, tasks.task_of, cluster)
+    return np.logical_or.reduceat(large, tasks.task_of[:-1]) | together
 
 
 def task_workload(
