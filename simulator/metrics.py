@@ -220,9 +220,13 @@ def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
 
     `contention` : jobs that share a GPU, one for all or (n_jobs,). NaN where no time alone is known.
     """
-    alone_s = log.columns.get("exclusive_s", log.duration_s)
     # A job that takes no time alone has no fair share of it.
-    return _ratio(log.jct_s, alone_s * contention)
+    return _ratio(log.jct_s, _shared_s(log, contention))
+
+
+def _shared_s(log: RunLog, contention: float | Floats) -> Floats:
+    """Run time alone, were that many jobs on each GPU."""
+    return log.columns.get("exclusive_s", log.duration_s) * contention
 
 
 @needs()
@@ -234,9 +238,13 @@ def fairness(log: RunLog, counted: Bools) -> Figures:
     result: Figures = {}
     for suffix, contention in (("", static_contention(log)), ("_lifetime", lifetime_contention(log))):
         rho = finish_time_fairness(log, contention)
-        rho = rho[counted & np.isfinite(rho)]
+        known = counted & np.isfinite(rho)
+        rho, jct_s, shared_s = rho[known], log.jct_s[known], _shared_s(log, contention)[known]
         result |= {f"worst_ftf{suffix}": float(rho.max()) if len(rho) else np.nan, f"mean_ftf{suffix}": _mean(rho)}
-        result |= {f"unfair_pct_{round(100 * limit)}{suffix}": 100.0 * _mean(rho > limit) for limit in UNFAIR_ABOVE}
+        for limit in UNFAIR_ABOVE:
+            # Who never waits ends when it would alone, but for rounding.
+            late = jct_s > limit * shared_s + tolerance.LATER_S
+            result[f"unfair_pct_{round(100 * limit)}{suffix}"] = 100.0 * _mean(late)
     return result
 
 

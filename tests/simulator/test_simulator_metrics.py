@@ -312,6 +312,15 @@ def test_jobs_of_a_moment_have_contention_and_those_of_no_time_have_no_fair_shar
     assert np.isnan(finish_time_fairness(alone_log([0], [3], [0]), 1.0)[0])  # not endlessly unfair
 
 
+def test_who_never_waits_is_not_treated_unfairly_by_rounding():
+    """Alone for 10, 20 and 40 s: one never waits, one ends later by less than anybody tells, one by a second."""
+    log = alone_log([0.3, 100, 200], [10.3 + 4e-9, 120 + tolerance.LATER_S / 2, 241], [10, 20, 40], gpus=4)
+    found = figures(log)
+    assert found["worst_ftf_lifetime"] == 41 / 40
+    assert found["unfair_pct_100"] == found["unfair_pct_100_lifetime"] == pytest.approx(100 / 3)
+    assert found["unfair_pct_105"] == found["unfair_pct_105_lifetime"] == 0.0
+
+
 def test_unfairness_against_processor_sharing_by_hand():
     """Four GPUs. Two each of which a uses 1: 10 s, it takes 15; b uses both: 20 s; c has all of its 2: .25 s of .5.
 

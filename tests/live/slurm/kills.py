@@ -9,7 +9,7 @@ line of JSON a daemon; exit code 1 where anything is lost.
 A slurmctld that is killed forgets what happened in the 5 s before, whoever else is there: jobs that had just been
 submitted are gone, some that had just started run twice or drain their node, some that had just ended run on in its
 books until their time limit, or are FAILED there. So it is killed when nothing has started, ended, come or been moved
-for `SAVED_S`.
+for `SAVED_S`, and nothing is about to start.
 """
 
 import argparse
@@ -67,10 +67,11 @@ class Toll:
     Attributes
     ----------
     lost : jobs that did not run to their end
-    stuck, unaccounted : jobs that are not over for the queue, for the accounts
+    stuck, unaccounted : jobs that are not over for the queue, with its reason, for the accounts
     otherwise : jobs that ran to their end, and of which Slurm says another end
     unmarked : jobs in a QOS of leases without a mark
     gpus_held, limits_changed : nodes with GPUs that nobody uses, QOS with other limits than before
+    not_idle : nodes that take no jobs, and why; it tells where jobs are stuck
     restart_s : seconds until it answered again
     """
 
@@ -83,6 +84,7 @@ class Toll:
     otherwise: list[str] = field(default_factory=list)
     unmarked: list[str] = field(default_factory=list)
     gpus_held: list[str] = field(default_factory=list)
+    not_idle: list[str] = field(default_factory=list)
     limits_changed: list[str] = field(default_factory=list)
     restart_s: list[float] = field(default_factory=list)
 
@@ -118,17 +120,21 @@ def advised(cluster: SlurmCluster, home: Path) -> Iterator[dict[str, Victim]]:
 def wait_for_quiet(cluster: SlurmCluster) -> None:
     """Wait until no job has come, started, ended or been moved for as long as slurmctld takes to save what it knows."""
 
-    def seen() -> tuple[str, Mapping[str, str]]:
+    def seen() -> tuple[list[list[str]], Mapping[str, str]]:
         # An advisor changes limits and moves jobs, which start a moment later.
-        return cluster.run("squeue", "-h", "--states=all", "-o", "%i %T %q"), limits_of(cluster)
+        lines = cluster.run("squeue", "-h", "--states=all", "-o", "%i|%T|%q|%r").splitlines()
+        return [line.split("|") for line in lines], limits_of(cluster)
 
     queued, since_s = seen(), time.monotonic()
 
     def quiet() -> bool:
         nonlocal queued, since_s
-        if (now := seen()) != queued:
+        asked_s, now = time.monotonic(), seen()
+        # Who waits for no limit of its QOS starts any moment: Slurm looks every 5 s, and later on a busy machine.
+        starts = any(state == "PENDING" and not reason.startswith("QOS") for _, state, _, reason in now[0])
+        if starts or now != queued:
             queued, since_s = now, time.monotonic()
-        return time.monotonic() - since_s >= SAVED_S
+        return asked_s - since_s >= SAVED_S
 
     wait_until(quiet, f"nothing happens for {SAVED_S:.0f} s", QUIET_S)
 
@@ -163,13 +169,15 @@ def reckon(cluster: SlurmCluster, toll: Toll, jobs: Sequence[str], limits: Mappi
     """Wait until all that can end has ended, and write down what has not, or not well."""
     queued = ended(lambda: queue_of(cluster), jobs, DRAINED_S)
     accounted = ended(lambda: accounts_of(cluster), jobs, ACCOUNTED_S)
-    toll.stuck = [f"{job}: {queued.get(job)}" for job in jobs if queued.get(job) in NOT_OVER]
+    toll.stuck = [f"{job}: {reason_of(cluster, job)}" for job in jobs if queued.get(job) in NOT_OVER]
     toll.unaccounted = [f"{job}: {accounted.get(job)}" for job in jobs if accounted.get(job) in NOT_OVER]
     ran = {job for job in jobs if (cluster.home / f"jobs/ran.{job}").exists()}
     toll.lost = [f"{job}: {queued.get(job)}" for job in jobs if job not in ran]
     toll.otherwise = [f"{job}: {queued.get(job)}" for job in jobs if job in ran and queued.get(job) != "COMPLETED"]
     nodes = cluster.run("scontrol", "-o", "show", "node").splitlines()
     toll.gpus_held = [line.split()[0] for line in nodes if "AllocTRES= " not in line]
+    seen = cluster.run("sinfo", "-h", "-N", "-o", "%N %T %E").splitlines()
+    toll.not_idle = [line for line in seen if line.split()[1] != "idle"]
     with suppress(AssertionError):
         # An advisor lowers them when it looks next.
         wait_until(lambda: limits_of(cluster) == limits, "limits are what they were", ACCOUNTED_S)
@@ -191,6 +199,11 @@ def queue_of(cluster: SlurmCluster) -> dict[str, str]:
     """State by job, as slurmctld has it."""
     lines = cluster.run("squeue", "-h", "--states=all", "-o", "%i %T").splitlines()
     return dict(line.split(maxsplit=1) for line in lines)
+
+
+def reason_of(cluster: SlurmCluster, job: str) -> str:
+    """State of a job, with why it waits and where it is or shall be."""
+    return cluster.outcome("squeue", "-h", "--states=all", "-o", "%T %r %N %R", "-j", job).stdout.strip()
 
 
 def accounts_of(cluster: SlurmCluster) -> dict[str, str]:
