@@ -41,10 +41,12 @@ def there(slurm: SlurmCluster, monkeypatch):
 
 
 def full(slurm: SlurmCluster, more: int = 2, run_s: int = 60) -> list[str]:
-    """Pool b has as much running as it may, and jobs of 8 GPUs that wait; their ids."""
+    """Pool b has as much running as it may, and jobs of 8 GPUs that wait, as Slurm has said why; their ids."""
     jobs = [slurm.sbatch("mail", "--gres=gpu:8", "-c1", "-t", "5", "--wrap", f"sleep {run_s}") for _ in range(2 + more)]
     for job in jobs[:2]:
         slurm.wait_for(job, "RUNNING")
+    for job in jobs[2:]:
+        wait_until(lambda job=job: slurm.run("squeue", "-h", "-o", "%r", "-j", job).startswith("QOS"), f"{job} waits")
     return jobs[2:]
 
 
