@@ -142,7 +142,7 @@ class Axis:
         if self.scale == "log":
             return replace(self, low=one / 10.0, high=one * 10.0)
         room = abs(one) / 2.0 or 1.0
-        # Shares, counts and lengths are never below 0.
+        # Shares, counts and lengths that are not below 0 need no room there.
         low = max(one - room, 0.0) if self.kind != "number" and one >= 0.0 else one - room
         return replace(self, low=low, high=one + room)
 
