@@ -610,6 +610,20 @@ def test_summary_table_fits_a_terminal():
         assert piece in shown
 
 
+def test_numbers_of_a_table_in_a_terminal_are_whole_beside_long_names():
+    """Of rows that leave no room rich cut what stands at the right: 1,352 hours were told as 1,35."""
+    given = {"mean_jct_s": 36000.0, "speedup_gmean": 1.0, "slowed_pct": 12.2, "slowdown_total_min": 81_120.0}
+    rows = [
+        row_like("energy_fifo", "registry:epoch-time=3412", given, law="epochs", saved_h_week=3.0),
+        row_like("edf", "registry:epoch-time=3412", given, law="epochs", saved_h_week=3.0),
+    ]
+    told = {"rows": rows, "baseline": "fcfs", "baselines": {"epochs": "energy_fifo registry:epoch-time=3412"}}
+    shown = summary_table(told)
+    assert max(map(len, shown.splitlines())) <= 100
+    assert shown.count("1,352") == 2
+    assert "by (h)" in shown
+
+
 def test_numbers():
     assert [number(x) for x in (9.996, 999.6, 99.96, 0.001, 1e-9, -1234.5)] == [
         "10.0", "1,000", "100", "0.00100", "under 0.0001", "−1,234"
