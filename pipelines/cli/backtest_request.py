@@ -108,6 +108,12 @@ class Replayed:
         # Windows and kinds repeat their notes.
         return list(dict.fromkeys(note for scenario in scenarios for note in scenario.notes)) + dropped
 
+    @property
+    def doubts(self) -> list[str]:
+        """What a person should know of forecasts that were asked, behind the row that asked them."""
+        told = (f"{one.cell.label}: {line}" for one in self.results for line in trust_lines(one.figures))
+        return list(dict.fromkeys(told))
+
 
 def replayed(
     request: BacktestRequest,
@@ -215,9 +221,8 @@ def run_backtest(
     if logged := log_on_versions(home, result, trace.name, trace.source.sha256, span):
         console.note(f"backtest: {logged}")
         result |= open_registry(home).staleness()
-    doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
     unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
-    console.note(*dict.fromkeys((*done.notes, *remarks(result), *unable, *doubts)))
+    console.note(*dict.fromkeys((*done.notes, *remarks(result), *unable, *done.doubts)))
     return result
 
 

@@ -9,6 +9,7 @@ import click
 
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.pairs import settings_of
+from jobcast.domain.times import iso
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP, PREDICTORS, split_forecasts
 from jobcast.pipelines.report.files import write_text
@@ -97,7 +98,7 @@ def command(
     result["versions"] = next(
         (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
     )
-    console.note(*done.notes, *(f"skipped {policy}: {why}" for policy, why in lacks.items()))
+    console.note(*done.notes, *(f"skipped {policy}: {why}" for policy, why in lacks.items()), *done.doubts)
     untrained = any(why.startswith("no model") for why in lacks.values())
     learn = "bring a longer trace" if train else "add --train: it trains what is missing on the time before the windows"
     result["remedy"] = learn if untrained else ""
@@ -159,13 +160,36 @@ def _write_page(
         ("pools", f"{len(place.pools)} with {number(place.gpus)} GPUs in all"),
         ("quotas", place.origin),
         ("jobs that may be slowed", f"{result['slowed_pct']:g} %"),
-        *(("note", note) for note in done.notes),
+        *(("note", note) for note in (*done.notes, *done.doubts)),
     ]
-    named = {"--pools": asked["pools"], "--cluster": asked["cluster"], "--gpus": asked["gpus"]}
-    where = [f"--trace {trace_path}", *(f"{option} {value}" for option, value in named.items() if value)]
     windows = zip(result["windows"], done.experiments, strict=True)
     shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
-    write_text(path, choice_page(shown, facts, " ".join(where), f"jobcast {shlex.join(options.typed_words())}"))
+    where = shlex.join(_where(trace_path, asked))
+    write_text(path, choice_page(shown, facts, where, f"jobcast {shlex.join(options.typed_words())}"))
+
+
+def _where(trace_path: Path, asked: Mapping[str, Any]) -> list[str]:
+    """Words for `simulate` of the same jobs on the same cluster.
+
+    The window is among them: predictors trained before it are refused of what came earlier.
+    """
+    valued = {
+        "--trace": trace_path,
+        "--pools": asked["pools"],
+        "--cluster": asked["cluster"],
+        "--gpus": asked["gpus"],
+        "--from": iso(asked["from_s"]),
+        "--until": iso(asked["until_s"]),
+        "--law": asked["law"],
+    }
+    flags = {
+        "--drop-too-wide": asked["drop_wide"],
+        "--pools-only": asked["only_pools"],
+        "--allow-overlap": asked["allow_overlap"],
+        "--degrade": asked["degrade"],
+    }
+    words = [word for option, value in valued.items() if value is not None for word in (option, str(value))]
+    return [*words, *(flag for flag, given in flags.items() if given)]
 
 
 def _told(result: Mapping[str, Any]) -> str:

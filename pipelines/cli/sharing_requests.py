@@ -131,7 +131,7 @@ def _export_text(result: Mapping[str, Any]) -> str:
     users = f"{done['users_merged']} of {done['users']} became {done['common_users']} common ones"
     if not done["k_reached"]:
         users += f"; they are fewer than {done['k']}, so that the common one is not anonymous"
-    by_wait = "nobody waited"
+    by_wait = "the trace tells of nobody who waited"
     if link["alone_by_wait"] is not None:
         by_wait = f"{link['alone_by_wait']:.1%} of those that waited are alone with how long, in seconds"
     fits = f"hour of the week, width and run time of a job fit {link['median_set']:g} rows in the median"

@@ -42,7 +42,8 @@ def command(
     """
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest import Baselines
-    from jobcast.pipelines.experiments.worth import parts_of, specs_of, values_of, worth
+    from jobcast.pipelines.experiments.simulation import trust_lines
+    from jobcast.pipelines.experiments.worth import mixed, parts_of, specs_of, values_of, worth
     from jobcast.schedulers.registry import find_policy
     from jobcast.traces.readers import read_trace
 
@@ -64,8 +65,10 @@ def command(
             raise ConfigError(done.lacking[0].why)
         # With --set both ways ran; what is asked about is the policy as it was set.
         settings = done.wanted[-1].settings
-        ran = (one for one in done.results if (one.cell.policy, one.cell.settings) == (name, settings))
-        notes |= dict.fromkeys(done.notes)
+        ran = [one for one in done.results if (one.cell.policy, one.cell.settings) == (name, settings)]
+        # Of the forecasts in use alone: mixtures of them ask the same predictors.
+        in_use = (one.figures for one in ran if one.cell.spec == mixed(parts, {}, now))
+        notes |= dict.fromkeys((*done.notes, *(line for figures in in_use for line in trust_lines(figures))))
         found[name] = worth(parts, now, values_of(ran))
     gpus = done.experiments[0].place().gpus
     week_eur = None if price is None else gpus * WEEK_S / HOUR_S * price

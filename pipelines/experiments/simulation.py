@@ -25,7 +25,7 @@ from jobcast.pipelines.experiments.settings import check_forecasts, check_horizo
 from jobcast.pipelines.experiments.sources import Ask, Chosen, Sources
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
-from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines, fidelity_line
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, fidelity_line, unfamiliar_lines
 from jobcast.pipelines.report.formatting import duration
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import ARRIVALS, LOADS, POOLS, PolicySpec, Split, TrainingFiles, split_settings
@@ -419,4 +419,4 @@ def fidelity_told(log: RunLog, *, warmup_until_s: float | None = None, by_s: flo
 
 def trust_lines(result: Mapping[str, Any]) -> list[str]:
     """What a person should know of a run's forecasts; nothing where all could be trusted."""
-    return [*bad_forecast_lines(result), *(result.get("another_cluster") or ()), *beyond_lines(result)]
+    return [*bad_forecast_lines(result), *unfamiliar_lines(result)]

@@ -12,7 +12,7 @@ from jobcast.pipelines.report.advice import advice, summary_of
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
 from jobcast.pipelines.report.charts import ZOOM, looks
-from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, unfamiliar_lines
 from jobcast.pipelines.report.formatting import UNKNOWN, listed, number
 from jobcast.pipelines.report.layout import Drawing, in_terminal, render
 from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
@@ -299,7 +299,7 @@ def _caveats(results: ReportInput) -> list[str]:
         "Tight quotas make any sharing look good and loose ones make all forecasts look alike: compare with the "
         "conservative and random forecasts of the same window, not with other windows.",
         *(str(note) for note in results.trace.get("notes") or ()),
-        *_told_by_runs(results.rows, beyond_lines),
+        *_told_by_runs(results.rows, unfamiliar_lines),
         *(str(note) for note in results.notes),
     ]
 

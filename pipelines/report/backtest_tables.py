@@ -413,7 +413,9 @@ def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -
         return None
     base = jobs.get(baseline, {"pool": (), "wait_s": ()})
     of_pool, waits = np.asarray(base["pool"]).astype(str), np.asarray(base["wait_s"], dtype=float)
-    mine = [of_pool == str(pool["name"]) for pool in pools]
+    # All jobs run in the only pool there is, whatever pools they name: that of a flat cluster is none of theirs.
+    alone = len(pools) == 1
+    mine = [np.full(len(of_pool), fill_value=True) if alone else of_pool == str(pool["name"]) for pool in pools]
     # nanmean of nothing warns.
     wait_s = [float(np.nanmean(waits[one])) if np.isfinite(waits[one]).any() else None for one in mine]
     unit, unit_s = unit_for(wait_s)

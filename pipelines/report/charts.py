@@ -132,6 +132,8 @@ class Axis:
         Axis(title='run time', kind='length', scale='log', low=60.0, high=6000.0)
         >>> Axis("GPUs").roomy([4.0]).low, Axis("GPUs").roomy([4.0, 5.0]).low
         (2.0, None)
+        >>> Axis("jobs slowed", "share").roomy([0.0]).low
+        0.0
         """
         known = {float(value) for value in values if np.isfinite(value)}
         if self.kind == "time" or len(known) != 1 or self.low is not None or self.high is not None:
@@ -139,7 +141,10 @@ class Axis:
         (one,) = known
         if self.scale == "log":
             return replace(self, low=one / 10.0, high=one * 10.0)
-        return replace(self, low=one - (abs(one) / 2.0 or 1.0), high=one + (abs(one) / 2.0 or 1.0))
+        room = abs(one) / 2.0 or 1.0
+        # Shares, counts and lengths that are not below 0 need no room there.
+        low = max(one - room, 0.0) if self.kind != "number" and one >= 0.0 else one - room
+        return replace(self, low=low, high=one + room)
 
     @property
     def type(self) -> str:

@@ -89,6 +89,11 @@ def beyond_lines(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def unfamiliar_lines(result: Mapping[str, Any]) -> list[str]:
+    """Where predictors were asked what they had not learnt: on another cluster, far from what they were trained on."""
+    return [*(result.get("another_cluster") or ()), *beyond_lines(result)]
+
+
 def fidelity_line(figures: Mapping[str, Any]) -> str:
     """How near simulated starts are to recorded ones, in words."""
     near = f"{figures['median']:.3g} recorded waits (median), 90 % by at most {figures['p90']:.3g}"

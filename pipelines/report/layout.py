@@ -1,6 +1,6 @@
 """How tables and pages are laid out: text for a terminal, Markdown, and HTML with style, charts and scripts inside."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from jobcast.pipelines.report.charts import Chart
 
 TERMINAL_COLUMNS = 100
+GAP = 2
+"""Columns between two of a table's."""
+LEAST_FOLDED = 12
+"""Columns in which names can still be read."""
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -86,36 +90,61 @@ def _environment() -> "Environment":
 def in_terminal(
     head: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = (0,), least: Sequence[int | None] = ()
 ) -> str:
-    """A table as plain text, at most `TERMINAL_COLUMNS` wide, without colours.
+    """A table as plain text, at most `TERMINAL_COLUMNS` wide where numbers leave as much, without colours.
 
     Parameters
     ----------
     left : places of the columns that hold words, aligned left
-    least : columns that each gets before its cells are folded; where given, columns stand close to one another
+    least : columns that each gets before its cells are folded, the other columns of words what is left; where given,
+        columns stand close to one another, and numbers are whole
     """
     # Here: rich and jinja are slow to import, and most commands show no table.
     import io
 
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    class Paper(Console):
-        def render_str(self, text: str, **style: Any) -> Any:  # before rich drops some control characters unseen
-            return super().render_str(printable(text), **style)
-
+    lines = [[printable(cell) for cell in row] for row in rows]  # before rich drops some control characters unseen
+    folded, most, columns = _rest(head, lines, left, least, cell_len) if least else (set[int](), None, TERMINAL_COLUMNS)
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=bool(least))
-    for place, (name, width) in enumerate(zip_longest(head, least)):
-        table.add_column(name, justify="left" if place in left else "right", overflow="fold", min_width=width)
-    for row in rows:
+    for place, (name, width) in enumerate(zip_longest(map(printable, head), least)):
+        table.add_column(
+            name,
+            justify="left" if place in left else "right",
+            overflow="fold",
+            min_width=width,
+            max_width=most if place in folded else None,
+        )
+    for row in lines:
         table.add_row(*row)
     paper = io.StringIO()
     # Without markup and emoji, so that brackets and colons in a label stay what they are.
     plain: dict[str, Any] = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
     # In a notebook rich would show the table beside writing it.
-    Paper(file=paper, width=TERMINAL_COLUMNS, force_jupyter=False, **plain).print(table)
+    Console(file=paper, width=columns, force_jupyter=False, **plain).print(table)
     # rich pads each line to the full width.
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
+
+
+def _rest(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: Collection[int],
+    least: Sequence[int | None],
+    width: Callable[[str], int],
+) -> tuple[set[int], int, int]:
+    """Columns of words that nothing is promised, how wide each may be, and how wide the table then is.
+
+    rich takes from wide columns alike and then widens those that are promised more: what stands at the right was cut.
+    """
+    folded = {place for place in left if least[place] is None}
+    whole = [max(map(width, column)) for column in zip(head, *rows, strict=True)]
+    kept = [least[place] or wide for place, wide in enumerate(whole) if place not in folded]
+    taken = sum(kept) + GAP * (len(head) - 1)
+    most = max((TERMINAL_COLUMNS - taken) // max(len(folded), 1), LEAST_FOLDED)
+    return folded, most, max(TERMINAL_COLUMNS, taken + most * len(folded))
 
 
 def markdown_lines(head: Sequence[str], rows: Iterable[Sequence[str]], words: int | None = None) -> list[str]:

@@ -3,15 +3,22 @@
 for (const figure of document.querySelectorAll("figure[data-chart]")) {
   const spec = JSON.parse(figure.querySelector("script").textContent);
   const told = figure.querySelector("output");
-  vegaEmbed(figure.querySelector(".plot"), spec, { renderer: "svg", actions: false }).then(({ view }) => {
+  const box = figure.querySelector(".plot");
+  vegaEmbed(box, spec, { renderer: "svg", actions: false }).then(({ view }) => {
     figure.dataset.chart = "drawn";
     view.addEventListener("click", (_, item) => {
       if (item && item.datum && item.datum.command) told.textContent = item.datum.command;
     });
-    // Printed pages and turned telephones are of another width than the window was.
-    addEventListener("beforeprint", () => view.resize().run());
   });
 }
+
+// Paper is of another width than the window, and is not laid out yet when charts must be drawn for it.
+function draw(width) {
+  for (const box of document.querySelectorAll(".plot")) box.style.width = width;
+  dispatchEvent(new Event("resize"));
+}
+addEventListener("beforeprint", () => draw("17cm")); // scaled, by the style, to the paper that there is
+addEventListener("afterprint", () => draw(""));
 
 // Tables: a click on a column's name, or Enter on it, sorts by it; once more turns the order around.
 const MINUS = /\u2212/g;

@@ -99,12 +99,16 @@ class Browser:
         """Go to an address."""
         self._send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._send("Emulation.setEmulatedMedia", features=[scheme])
+        self._send("Emulation.setEmulatedMedia", media="", features=[scheme])
         self._send("Page.navigate", url=url)
         end_s = time.monotonic() + PATIENCE_MS / 1000.0
         while self.run("document.readyState + location.href") != f"complete{url}":
             assert time.monotonic() < end_s, url
             time.sleep(0.02)
+
+    def paper(self):
+        """The page as styles have it on paper, until another is opened."""
+        self._send("Emulation.setEmulatedMedia", media="print")
 
     def run(self, script):
         """The value of an expression in the page."""

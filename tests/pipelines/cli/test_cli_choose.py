@@ -1,8 +1,12 @@
 """`jobcast choose` and `jobcast worth` from the command line: what they tell, and what they refuse."""
 
+import html
 import json
+import re
+import shlex
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 
@@ -137,6 +141,31 @@ def test_times_under_other_laws_are_not_compared(shell, words):
     why = {one["label"]: one["why"] for one in found["candidates"]}
     assert all("another law (speedup)" in why[label] for label in ("elastic_fifo", "srsf oracle"))
     assert found["choice"]["label"] in {"fcfs", "mmfs"}
+
+
+def test_forecasts_of_another_cluster_are_told(shell, run, trial, tmp_path):
+    """On pools of other names the registry answers all the same, of what it never saw."""
+    pl.read_parquet(run.trace).with_columns(pool=pl.lit("elsewhere")).write_parquet("other.parquet")
+    Path("other.csv").write_text("pool,gpus\nelsewhere,40\n", encoding="utf-8")
+    other = ("--trace", "other.parquet", "--pools", "other.csv", *trial[4:])
+    doubt = f"new-load 1 was trained on another cluster ({run.trace.stem})"
+    page = tmp_path / "choice.html"
+    sia = (*other, "--policies", "sia")
+    told = shell.works("choose", *sia, "--forecasts", "registry", "--windows", 2, "--html", page).err
+    assert told.count(doubt) == 1
+    assert doubt in page.read_text(encoding="utf-8")
+    assert shell.works("worth", *sia, "--seeds", 1).err.count(doubt) == 1
+    shell.works("backtest", *sia, "--forecasts", "registry", "--out", tmp_path / "out")
+    assert doubt in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_command_of_the_page_replays_the_windows_that_it_tells_of(shell, run, trial, tmp_path):
+    """What was trained before them is refused of earlier jobs."""
+    page = tmp_path / "choice.html"
+    shell.works("choose", *trial, "--windows", 2, "--policies", "sia", "--forecasts", "registry", "--html", page)
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    told = re.search(r'"(jobcast simulate [^"]* --policy sia[^"]*)"', text)[1]
+    assert shell.json(*shlex.split(told)[1:])["inputs"]["window"]["from"] == run.trained_until
 
 
 @pytest.mark.slow

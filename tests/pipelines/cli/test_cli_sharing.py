@@ -45,7 +45,7 @@ def test_quotas_that_are_written_nowhere_are_told(shell, plain, kind):
 def test_an_audit_where_nobody_waited_tells_no_share_of_those_that_did(shell, plain):
     """The trace has no starts."""
     audit = shell.works("trace", "anonymise", plain, "--out", "a.csv").out
-    assert "linkage, by wait        nobody waited\n" in audit
+    assert "linkage, by wait        the trace tells of nobody who waited\n" in audit
     assert "of those that waited" not in audit
 
 

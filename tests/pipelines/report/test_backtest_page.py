@@ -545,6 +545,15 @@ def test_waits_of_pools_are_in_a_unit_that_suits_them():
     assert [row[-1] for row in table.rows] == ["1.00", "3.00", "–"]
 
 
+def test_all_jobs_run_in_the_pool_of_a_flat_cluster():
+    """Nodes without quotas are one pool, which no job names: 0 jobs were told as replayed."""
+    jobs = {"fcfs": {"pool": ["a", "b", "b"], "wait_s": [60.0, 120.0, 300.0]}}
+    table = pools_table([{"name": "all", "gpus": 10}], jobs, "fcfs")
+    assert table is not None
+    assert table.rows == [("all", "10", "3", "2.67")]
+    assert table.head[-1] == "mean wait under fcfs (min)"
+
+
 def test_what_was_skipped_and_assumed_is_told():
     trace = {"name": "x", "pools_origin": "quotas: pools file p.csv"}
     skipped = [{"policy": "mlfs", "lacks": "a table of tasks"}]
@@ -608,6 +617,20 @@ def test_summary_table_fits_a_terminal():
     heads = ("speedup", "slowed", "by (h)", "mean JCT (", "saved h/week")
     for piece in (*heads, "‡ ignores quotas", "registry:will-jobs-arrive=2"):
         assert piece in shown
+
+
+def test_numbers_of_a_table_in_a_terminal_are_whole_beside_long_names():
+    """Of rows that leave no room rich cut what stands at the right: 1,352 hours were told as 1,35."""
+    given = {"mean_jct_s": 36000.0, "speedup_gmean": 1.0, "slowed_pct": 12.2, "slowdown_total_min": 81_120.0}
+    rows = [
+        row_like("energy_fifo", "registry:epoch-time=3412", given, law="epochs", saved_h_week=3.0),
+        row_like("edf", "registry:epoch-time=3412", given, law="epochs", saved_h_week=3.0),
+    ]
+    told = {"rows": rows, "baseline": "fcfs", "baselines": {"epochs": "energy_fifo registry:epoch-time=3412"}}
+    shown = summary_table(told)
+    assert max(map(len, shown.splitlines())) <= 100
+    assert shown.count("1,352") == 2
+    assert "by (h)" in shown
 
 
 def test_numbers():

@@ -175,3 +175,25 @@ def test_a_point_of_a_front_tells_the_command_that_takes_it(browser, pages):
     )
     told = browser.run("document.querySelector('figure output').textContent")
     assert told == "jobcast search apply front.parquet --pick 2 --out config.json"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_charts_are_drawn_for_paper_while_a_page_is_printed_from_a_wide_window(browser, pages, name):
+    browser.open((pages / f"{name}.html").as_uri(), 1500)
+    browser.wait(DRAWN)
+    widths = "[...document.querySelectorAll('.plot svg')].map((svg) => Math.round(svg.width.baseVal.value))"
+    on_screen = browser.run(widths)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert set(browser.run(widths)) == {round(17 / 2.54 * 96)}  # a CSS inch is 96 pixels; A4 is 21 cm wide
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run(widths) == on_screen
+
+
+def test_names_of_columns_are_plain_text_on_paper_so_that_each_page_repeats_them(browser, pages):
+    # Chromium leaves buttons, and what is sticky, blank where a head is repeated.
+    browser.open((pages / "choice.html").as_uri(), 1300)
+    browser.paper()
+    styles = "[...document.querySelectorAll('th button, th, caption span')].map((one) => getComputedStyle(one))"
+    assert browser.run(f"{styles}.filter((one) => one.position === 'sticky').length") == 0
+    heads = "[...document.querySelectorAll('th button')].map((one) => getComputedStyle(one).display)"
+    assert set(browser.run(heads)) == {"contents"}
