@@ -19,9 +19,10 @@ from jobcast.domain.errors import RegistryError, TraceError, TrainingError
 from jobcast.domain.forecasts import Question
 from jobcast.domain.tasks import AccuracyForecast
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
-from jobcast.models.curves.fitting import Stretches, fit_stretches
+from jobcast.models.curves.fitting import fit_stretches
 from jobcast.models.curves.forecast import CurveForecast, cuts_of, stretch_of
 from jobcast.models.curves.numbers import CurveNumbers, KnownApps, known_apps
+from jobcast.models.curves.points import Stretches
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.models.metadata import JsonModel
 from jobcast.models.predictor import ServedModel
@@ -164,8 +165,7 @@ class AccuracyCurve(JsonModel):
 
         numbers = self.numbers_
         fits = fit_stretches(stretches, numbers.prior, numbers.rate)
-        weights = np.empty_like(fits.evidence)
-        family_weights(fits.evidence, numbers.prior.arrays()[2], weights)
+        weights = family_weights(fits.evidence, numbers.prior.arrays()[2])
         low, high = limits(stretches.metric)
         level = fits.scale[:, BASE] + fits.scale[:, PER_V] * fits.scale[:, LEVEL]
         known: KnownApps = known_apps(apps, level, numbers.apps)
