@@ -9,10 +9,10 @@ any length: waits are so many times as long as the queue takes to drain. It answ
 doubt.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,8 @@ from jobcast.models.metadata import (
     trained_booster,
     write_metadata,
 )
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.table import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 THREADS = 1
 """Sums of gradients depend on how rows are shared out."""
@@ -470,9 +466,7 @@ class ServedQueueWait(ServedModel):
     shown: Mapping[str, Sequence[Any]] = {name: [0.0, 1.0] for name in queue_columns()}
     predictor: QueueWait
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `models.pyfunc.Served`."""
-        import pandas as pd
-
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """See `ServedModel`."""
         result = self.predictor.forecast(frame[list(self.inputs)].to_numpy(np.float32))
-        return pd.DataFrame(dict(zip(self.outputs, result.T, strict=True)), index=frame.index)
+        return result.T
