@@ -306,8 +306,7 @@ class QueueWait:
             logs = by_drain(X, self.drain_ratios_, self.prior_)
         else:
             logs = moved(self.hazard_.quantiles(X, LEVELS), self.shifts_)
-        result: Floats = 10.0**logs
-        return result
+        return np.asarray(10.0**logs)
 
     def pool_medians(self, pools: NDArray[Any]) -> Floats:
         """The median wait of each pool that was known in training, (n,) s: the rule without a model."""
@@ -323,8 +322,7 @@ class QueueWait:
     @property
     def conservative_s(self) -> Floats:
         """(levels,) s: what is told in place of an answer that cannot be one."""
-        result: Floats = 10.0**self.prior_
-        return result
+        return np.asarray(10.0**self.prior_)
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json`, and the trees as LightGBM's text."""
