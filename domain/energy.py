@@ -174,8 +174,7 @@ class EnergyCluster(NamedTuple):
     @property
     def reference(self) -> NDArray[np.bool_]:
         """(n_kinds,) whether a kind's GPUs are of the reference type."""
-        kinds: NDArray[np.bool_] = (np.arange(len(self.kind_gpus)) if self.types is None else self.types) == 0
-        return kinds
+        return np.asarray((np.arange(len(self.kind_gpus)) if self.types is None else self.types) == 0)
 
     def check(self) -> None:
         """Refuse nodes, power, PUE or tariff that mean nothing. Raises ConfigError."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.compiled import F1, F2, I1, I2, READ_F1, READ_I1, READ_I2, njit, types
+from jobcast.features.duration_tables import Finished, Started, SweptJobs
 
 DEPTHS = (5, 20, 50)
 """How many of a group's last finished jobs are counted by bin."""
@@ -38,129 +39,72 @@ JUST_STARTED_S = 300.0
 """A start since then is counted as one of the job's own burst."""
 DAY_S = 86400.0
 
-_FINISHED = (F1, I1, F1, I2, I1)
-_STARTED = (F1, F1, I2, I1)
-_NOTE = types.void(*_FINISHED, types.int64, READ_I1, READ_F1, types.float64, types.float64)
-_BEGIN = types.void(*_STARTED, types.int64, READ_I1, types.float64, types.float64)
-_NOTE_ALL = types.void(*_FINISHED, types.int64, READ_I2, READ_F1, READ_F1, READ_F1)
-_BEGIN_ALL = types.void(*_STARTED, types.int64, READ_I2, READ_F1)
-_FILL = types.void(*_FINISHED, *_STARTED, READ_I1, READ_F1, types.float64, types.float64, F1)
-_SWEEP = types.void(
-    *_FINISHED, *_STARTED, READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_I1, READ_I1, READ_I1, READ_I2, READ_F1,
-    READ_I1, F2,
-)  # fmt: skip
+_FINISHED = types.NamedTuple([F1, I1, F1, I2, I1], Finished)
+_STARTED = types.NamedTuple([F1, F1, I2, I1], Started)
+_JOBS = types.NamedTuple([F1, F1, F1, F1, F1, I1, I1, I1, I2, I1], SweptJobs)
+_NOTE = types.void(_FINISHED, types.int64, READ_I1, READ_F1, types.float64, types.float64)
+_BEGIN = types.void(_STARTED, types.int64, READ_I1, types.float64, types.float64)
+_NOTE_ALL = types.void(_FINISHED, types.int64, READ_I2, READ_F1, READ_F1, READ_F1)
+_BEGIN_ALL = types.void(_STARTED, types.int64, READ_I2, READ_F1)
+_FILL = types.void(_FINISHED, _STARTED, READ_I1, READ_F1, types.float64, types.float64, F1)
+_SWEEP = types.void(_FINISHED, _STARTED, _JOBS, READ_F1, F2)
 _POOL = types.void(READ_F1, READ_F1, READ_F1, READ_F1, types.float64, types.float64, READ_F1, F1)
 _POOLS = types.void(READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_F1, READ_I1, types.int64, F2)
 
 
 @njit([_NOTE], cache=True)
-def note(
-    end_s: Floats,
-    bins: Ints,
-    logs: Floats,
-    before: Ints,
-    last: Ints,
-    count: int,
-    groups: Ints,
-    edges_s: Floats,
-    ended_s: float,
-    duration_s: float,
-) -> None:
+def note(table: Finished, count: int, groups: Ints, edges_s: Floats, ended_s: float, duration_s: float) -> None:
     """Enter a finished job into its groups, as number `count` of all that have finished.
 
     Parameters
     ----------
-    end_s, bins, logs : (N,) of the finished jobs, in order of their ends: ends, duration bins, log run times
-    before : (N, G) the job of the same group that finished before it, -1 for none
-    last : (K,) the last one of each group that has finished, -1 for none
     groups : (G,) the job's group of each kind, -1 for none
     edges_s : (B - 1,) inner edges of the bins, seconds
     """
     # Appended, never changed: rows of the past can be asked for at any later time.
-    end_s[count] = ended_s
-    bins[count] = np.searchsorted(edges_s, duration_s)
-    logs[count] = math.log(duration_s)
+    table.end_s[count] = ended_s
+    table.bins[count] = np.searchsorted(edges_s, duration_s)
+    table.logs[count] = math.log(duration_s)
     for kind in range(groups.size):
         group = groups[kind]
         if group >= 0:
-            before[count, kind] = last[group]
-            last[group] = count
+            table.before[count, kind] = table.last[group]
+            table.last[group] = count
 
 
 @njit([_BEGIN], cache=True)
-def begin(
-    start_s: Floats,
-    end_s: Floats,
-    before: Ints,
-    last: Ints,
-    count: int,
-    groups: Ints,
-    started_s: float,
-    ended_s: float,
-) -> None:
+def begin(table: Started, count: int, groups: Ints, started_s: float, ended_s: float) -> None:
     """Enter a started job into its groups, as number `count` of all that have started; as `note`.
 
     Its end may be put in later, and is infinite until then.
     """
-    start_s[count] = started_s
+    table.start_s[count] = started_s
     # Infinite while it runs; put in place when it ends.
-    end_s[count] = ended_s
+    table.end_s[count] = ended_s
     for kind in range(groups.size):
         group = groups[kind]
         if group >= 0:
-            before[count, kind] = last[group]
-            last[group] = count
+            table.before[count, kind] = table.last[group]
+            table.last[group] = count
 
 
 @njit([_NOTE_ALL], cache=True)
-def note_all(
-    end_s: Floats,
-    bins: Ints,
-    logs: Floats,
-    before: Ints,
-    last: Ints,
-    count: int,
-    groups: Ints,
-    edges_s: Floats,
-    ended_s: Floats,
-    duration_s: Floats,
-) -> None:
+def note_all(table: Finished, count: int, groups: Ints, edges_s: Floats, ended_s: Floats, duration_s: Floats) -> None:
     """As `note`, of jobs one after the other, the first as number `count`; `groups` (n, G), the rest (n,)."""
     for row in range(ended_s.size):
-        note(end_s, bins, logs, before, last, count + row, groups[row], edges_s, ended_s[row], duration_s[row])
+        note(table, count + row, groups[row], edges_s, ended_s[row], duration_s[row])
 
 
 @njit([_BEGIN_ALL], cache=True)
-def begin_all(
-    start_s: Floats,
-    end_s: Floats,
-    before: Ints,
-    last: Ints,
-    count: int,
-    groups: Ints,
-    started_s: Floats,
-) -> None:
+def begin_all(table: Started, count: int, groups: Ints, started_s: Floats) -> None:
     """As `begin`, of jobs one after the other, the first as number `count`, none of which has ended."""
     for row in range(started_s.size):
-        begin(start_s, end_s, before, last, count + row, groups[row], started_s[row], np.inf)
+        begin(table, count + row, groups[row], started_s[row], np.inf)
 
 
 @njit([_FILL], cache=True)
 def fill(
-    end_s: Floats,
-    bins: Ints,
-    logs: Floats,
-    before: Ints,
-    last: Ints,
-    run_start_s: Floats,
-    run_end_s: Floats,
-    run_before: Ints,
-    run_last: Ints,
-    groups: Ints,
-    edges_s: Floats,
-    limit_s: float,
-    now_s: float,
-    row: Floats,
+    finished: Finished, started: Started, groups: Ints, edges_s: Floats, limit_s: float, now_s: float, row: Floats
 ) -> None:
     """Write the groups' columns of a job's row as of an instant, which may have passed, and those of what it asks.
 
@@ -175,24 +119,24 @@ def fill(
         row[first:extras] = 0.0
         one = groups[kind]
         if one >= 0:
-            one = last[one]
+            one = finished.last[one]
         # What ended after the instant is passed over: a late question sees what was known then.
-        while one >= 0 and end_s[one] > now_s:
-            one = before[one, kind]
+        while one >= 0 and finished.end_s[one] > now_s:
+            one = finished.before[one, kind]
         if one < 0:
             # Trees tell a missing number from 0 s.
             row[extras : extras + GROUP_EXTRAS] = np.nan
             continue
-        row[extras + 1] = logs[one]
-        row[extras + 2] = math.log1p(now_s - end_s[one])
+        row[extras + 1] = finished.logs[one]
+        row[extras + 2] = math.log1p(now_s - finished.end_s[one])
         back, total = 0, 0.0
         while one >= 0 and back < DEEPEST:
             for depth in range(N_DEPTHS):
                 if back < DEPTHS[depth]:
-                    row[first + depth * n_bins + bins[one]] += 1.0
-            total += logs[one]
+                    row[first + depth * n_bins + finished.bins[one]] += 1.0
+            total += finished.logs[one]
             back += 1
-            one = before[one, kind]
+            one = finished.before[one, kind]
         row[extras] = total / back
     first = groups.size * width
     for kind in STARTED_KINDS:
@@ -200,23 +144,23 @@ def fill(
         row[first : extras + START_EXTRAS] = 0.0
         one = groups[kind]
         if one >= 0:
-            one = run_last[one]
+            one = started.last[one]
         # A start at the instant itself is not known yet: starts come after arrivals.
-        while one >= 0 and run_start_s[one] >= now_s:
-            one = run_before[one, kind]
-        row[extras] = math.log1p(now_s - run_start_s[one]) if one >= 0 else np.nan
+        while one >= 0 and started.start_s[one] >= now_s:
+            one = started.before[one, kind]
+        row[extras] = math.log1p(now_s - started.start_s[one]) if one >= 0 else np.nan
         back, recent = 0, 0
         while one >= 0 and back < START_DEPTHS[-1]:
-            ended = run_end_s[one] <= now_s
+            ended = started.end_s[one] <= now_s
             # Of a running job its age: a lower bound, counted in columns of its own.
-            lasted = (run_end_s[one] if ended else now_s) - run_start_s[one]
+            lasted = (started.end_s[one] if ended else now_s) - started.start_s[one]
             place = first + (0 if ended else n_bins) + np.searchsorted(edges_s, lasted)
             for depth in range(len(START_DEPTHS)):
                 if back < START_DEPTHS[depth]:
                     row[place + depth * 2 * n_bins] += 1.0
-            recent += run_start_s[one] > now_s - JUST_STARTED_S
+            recent += started.start_s[one] > now_s - JUST_STARTED_S
             back += 1
-            one = run_before[one, kind]
+            one = started.before[one, kind]
         row[extras + 1] = math.log1p(recent)
         first = extras + START_EXTRAS
     row[first] = math.log(limit_s) if math.isfinite(limit_s) else np.nan
@@ -225,53 +169,22 @@ def fill(
 
 
 @njit([_SWEEP], cache=True)
-def sweep(
-    end_s: Floats,
-    bins: Ints,
-    logs: Floats,
-    before: Ints,
-    last: Ints,
-    run_start_s: Floats,
-    run_end_s: Floats,
-    run_before: Ints,
-    run_last: Ints,
-    submit_s: Floats,
-    started_s: Floats,
-    ended_s: Floats,
-    duration_s: Floats,
-    limit_s: Floats,
-    arrivals: Ints,
-    starts: Ints,
-    finishes: Ints,
-    groups: Ints,
-    edges_s: Floats,
-    rows_of: Ints,
-    rows: Floats,
-) -> None:
-    """Fill the columns that `fill` writes of many jobs: completions before arrivals, in order of time.
-
-    Parameters
-    ----------
-    arrivals, starts, finishes : jobs in order of submission, start and end
-    groups : (N, G) groups of each job
-    rows_of : (N,) row of each job in `rows`, -1 for none
-    """
-    starts_s, ends_s = started_s[starts], ended_s[finishes]
-    finished, begun = 0, 0
-    for job in arrivals:
+def sweep(finished: Finished, started: Started, jobs: SweptJobs, edges_s: Floats, rows: Floats) -> None:
+    """Fill the columns that `fill` writes of many jobs: completions before arrivals, in order of time."""
+    starts_s, ends_s = jobs.start_s[jobs.starts], jobs.end_s[jobs.finishes]
+    ended, begun = 0, 0
+    for job in jobs.arrivals:
+        now_s = jobs.submit_s[job]
         # Up to the submission itself: at one instant ends come before arrivals.
-        for one in finishes[finished : np.searchsorted(ends_s, submit_s[job], "right")]:
-            note(end_s, bins, logs, before, last, finished, groups[one], edges_s, ended_s[one], duration_s[one])
-            finished += 1
+        for one in jobs.finishes[ended : np.searchsorted(ends_s, now_s, "right")]:
+            note(finished, ended, jobs.groups[one], edges_s, jobs.end_s[one], jobs.duration_s[one])
+            ended += 1
         # Strictly before: at one instant starts come after arrivals.
-        for one in starts[begun : np.searchsorted(starts_s, submit_s[job])]:
-            begin(run_start_s, run_end_s, run_before, run_last, begun, groups[one], started_s[one], ended_s[one])
+        for one in jobs.starts[begun : np.searchsorted(starts_s, now_s)]:
+            begin(started, begun, jobs.groups[one], jobs.start_s[one], jobs.end_s[one])
             begun += 1
-        if rows_of[job] >= 0:
-            fill(
-                end_s, bins, logs, before, last, run_start_s, run_end_s, run_before, run_last,
-                groups[job], edges_s, limit_s[job], submit_s[job], rows[rows_of[job]],
-            )  # fmt: skip
+        if jobs.row[job] >= 0:
+            fill(finished, started, jobs.groups[job], edges_s, jobs.limit_s[job], now_s, rows[jobs.row[job]])
 
 
 @njit([_POOL], cache=True)

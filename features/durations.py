@@ -5,12 +5,14 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
+from jobcast.features.duration_tables import Finished, Started, SweptJobs
 from jobcast.traces.history import pool_histories, rows_by_pool
 from jobcast.traces.table import Trace
 
@@ -141,17 +143,17 @@ def duration_rows(
     end_s = np.maximum(trace.known_s, np.nextafter(submit_s, np.inf))
     groups, n_groups = _group_numbers(trace)
     order = [np.argsort(instants, kind="stable") for instants in (submit_s, start_s, end_s)]
-    kernels.sweep(
-        *empty_state(len(trace), n_groups), submit_s, start_s, end_s, np.ascontiguousarray(trace.duration_s),
-        trace.numbers("time_limit_s", np.inf), *order, groups, edges, rows_of, rows,
-    )  # fmt: skip
+    seconds = submit_s, start_s, end_s, trace.duration_s, trace.numbers("time_limit_s", np.inf)
+    # Copies: compiled code is told that all may be written to, a frame's own columns may not.
+    columns: list[Any] = [*map(np.array, seconds), *order, groups, rows_of]
+    kernels.sweep(*empty_state(len(trace), n_groups), SweptJobs(*columns), edges, rows)
     widths = trace.gpus.astype(np.float64)
     of_pool = rows_by_pool(trace)
     for pool, history in pool_histories(trace).items():
         # All jobs of a pool in one compiled call.
-        jobs = of_pool[pool]
+        its = of_pool[pool]
         events = history.start_s, history.end_s, history.arrival_s, history.arrival_gpus
-        kernels.pool_rows(*events, submit_s[jobs], widths[jobs], edges, rows_of[jobs], NO_GROUP, rows)
+        kernels.pool_rows(*events, submit_s[its], widths[its], edges, rows_of[its], NO_GROUP, rows)
     return rows
 
 
@@ -219,18 +221,8 @@ def _names(trace: Trace, column: str) -> list[str]:
     return trace.jobs[column].fill_null("").to_list()
 
 
-State = tuple[Floats, Ints, Floats, Ints, Ints, Floats, Floats, Ints, Ints]
-
-
-def empty_state(n_jobs: int, n_groups: int) -> State:
-    """Room for that many finished and started jobs, and groups; see `duration_kernels.note` and `begin`."""
-    finished = np.zeros(n_jobs), np.zeros(n_jobs, np.int64), np.zeros(n_jobs), _links(n_jobs), _nobody(n_groups)
-    return *finished, np.zeros(n_jobs), np.full(n_jobs, np.inf), _links(n_jobs), _nobody(n_groups)
-
-
-def _links(n_jobs: int) -> Ints:
-    return np.full((n_jobs, len(GROUPS)), NO_GROUP)
-
-
-def _nobody(n_groups: int) -> Ints:
-    return np.full(n_groups, NO_GROUP)
+def empty_state(n_jobs: int, n_groups: int) -> tuple[Finished, Started]:
+    """Room for that many finished and started jobs, and groups."""
+    links, nobody = np.full((n_jobs, len(GROUPS)), NO_GROUP), np.full(n_groups, NO_GROUP)
+    finished = Finished(np.zeros(n_jobs), np.zeros(n_jobs, np.int64), np.zeros(n_jobs), links, nobody)
+    return finished, Started(np.zeros(n_jobs), np.full(n_jobs, np.inf), links.copy(), nobody.copy())

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.history import FinishedJob, History, StartedJob
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Requirements
+from jobcast.features.duration_tables import Finished, Started
 from jobcast.features.durations import (
     GROUPS,
     NO_GROUP,
@@ -24,11 +25,9 @@ ROOM_FOR_GROUPS = 256
 """Groups that there is room for at first; room doubles."""
 ROOM_FOR_JOBS = 1024
 """Jobs that there is room for at first; room doubles."""
-FINISHED, STARTED = slice(0, 4), slice(5, 8)
-"""Columns of the state that grow with the jobs that have finished, and that have started."""
-LAST_FINISHED, LAST_STARTED = 4, 8
 _NOTHING = np.array([])
 _ASKS_NOTHING = Requirements()
+Table = TypeVar("Table", Finished, Started)
 
 
 class DurationTracker:
@@ -58,7 +57,7 @@ class DurationTracker:
         self._edges_s = edges_s(horizons_min)
         self._n_columns = len(duration_columns(horizons_min))
         self._numbers: dict[Key, int] = {}
-        self._state = list(empty_state(ROOM_FOR_JOBS, ROOM_FOR_GROUPS))
+        self._ended, self._begun = empty_state(ROOM_FOR_JOBS, ROOM_FOR_GROUPS)
         self._history: History | None = None
         self._running: dict[str, int] = {}  # job id -> number of its start
         self._starts = 0  # that have been taken in, those after a stop among them
@@ -79,8 +78,8 @@ class DurationTracker:
                 self.started.append(job)
                 start_s.append(one.start_s)
         groups = self._numbered(self.started[first:])
-        self._make_room(STARTED, LAST_STARTED, len(self.started))
-        self._kernels.begin_all(*self._state[5:], first, groups, np.array(start_s, np.float64))
+        self._make_room()
+        self._kernels.begin_all(self._begun, first, groups, np.array(start_s, np.float64))
 
     def add(self, finished: Iterable[FinishedJob]) -> None:
         """Take in jobs that have ended."""
@@ -96,16 +95,15 @@ class DurationTracker:
         # Jobs of a long past are let go of one by one.
         groups, first = self._numbered(map(read, finished)), self.count
         self.count += len(names)
-        self._make_room(FINISHED, LAST_FINISHED, self.count)
-        self._kernels.note_all(
-            *self._state[:5], first, groups, self._edges_s, np.array(ends_s, np.float64), np.array(run_s, np.float64)
-        )
-        bins = self._state[1][first : self.count].tolist()
+        self._make_room()
+        times_s = np.array(ends_s, np.float64), np.array(run_s, np.float64)
+        self._kernels.note_all(self._ended, first, groups, self._edges_s, *times_s)
+        bins = self._ended.bins[first : self.count].tolist()
         for name, at_s, which in zip(names, ends_s, bins, strict=True):
             # None where its start was never taken in.
             number = self._running.pop(name, None)
             if number is not None:
-                self._state[6][number] = at_s
+                self._begun.end_s[number] = at_s
                 self._bins[number] = which
 
     def catch_up(self, history: History) -> None:
@@ -125,7 +123,7 @@ class DurationTracker:
         # At the submission, whenever it is asked for: later events must not change a row.
         limit_s = (job.requirements or _ASKS_NOTHING).time_limit_s
         at_s, edges = float(job.submit_s), self._edges_s
-        self._kernels.fill(*self._state, self._groups(job), edges, float(limit_s), at_s, row)
+        self._kernels.fill(self._ended, self._begun, self._groups(job), edges, float(limit_s), at_s, row)
         self._kernels.pool_columns(*self._events(job.pool), at_s, float(job.gpus), edges, row)
         return row
 
@@ -139,8 +137,8 @@ class DurationTracker:
         That is when the last bin begins, from its start on, and an end before would have been told, within `lag_s`
         seconds: one that still runs then belongs to it.
         """
-        known_s = float(self._state[5][number] + self._edges_s[-1] + lag_s)
-        ended = self._state[6][number] <= known_s
+        known_s = float(self._begun.start_s[number] + self._edges_s[-1] + lag_s)
+        ended = self._begun.end_s[number] <= known_s
         return known_s, self._bins[number] if ended else len(self._edges_s)
 
     def _groups(self, job: Job) -> Ints:
@@ -168,15 +166,20 @@ class DurationTracker:
         events = self._history.pool(pool)
         return events.start_s, events.end_s, events.arrival_s, events.arrival_gpus
 
-    def _make_room(self, columns: slice, last: int, count: int) -> None:
-        """For so many jobs, and for all groups that have a number."""
-        # Doubling keeps the cost of growing constant a job.
-        while count > len(self._state[columns.start]):
-            self._state[columns] = [np.concatenate([part, np.zeros_like(part)]) for part in self._state[columns]]
-        # Both tables number the same groups, so they grow together.
-        while len(self._numbers) > len(self._state[last]):
-            for which in (LAST_FINISHED, LAST_STARTED):
-                self._state[which] = np.concatenate([self._state[which], np.full_like(self._state[which], NO_GROUP)])
+    def _make_room(self) -> None:
+        """For all jobs taken in, and for all groups that have a number: both tables number the same."""
+        self._ended = _roomy(self._ended, self.count, len(self._numbers))
+        self._begun = _roomy(self._begun, len(self.started), len(self._numbers))
+
+
+def _roomy(table: Table, jobs: int, groups: int) -> Table:
+    parts: list[Any] = list(table)
+    # Doubling keeps the cost of growing constant a job.
+    while jobs > len(parts[0]):
+        parts[:-1] = [np.concatenate([part, np.zeros_like(part)]) for part in parts[:-1]]
+    while groups > len(parts[-1]):
+        parts[-1] = np.concatenate([parts[-1], np.full_like(parts[-1], NO_GROUP)])
+    return type(table)(*parts)
 
 
 def _asked(job: Job) -> tuple[Any, ...]:

@@ -151,8 +151,7 @@ class FittedDemand(MeasuredDemand):
             own = free[1 : 1 + localities][locality]
             # The first type is the one that the others are compared with.
             slower = np.concatenate([[0.0], free[1 + localities :]])[kind]
-            found: Floats = np.sqrt(weight) * (free[0] - np.log(self.speedup_of(count, own)) + slower - logs)
-            return found
+            return np.asarray(np.sqrt(weight) * (free[0] - np.log(self.speedup_of(count, own)) + slower - logs))
 
         sizes = [1, localities, len(self.types_) - 1]
         low, high = self.bounds

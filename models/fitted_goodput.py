@@ -1,8 +1,8 @@
 """The predictor `goodput`: how much progress more GPUs bring, by throughput models that are fitted on step times."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,9 @@ from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.forecasts import Question
 from jobcast.models.goodput import Throughput, fit_throughput
 from jobcast.models.metadata import JsonModel
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.models.scores import mean, skill
 from jobcast.traces.goodput_tables import StepTable, StepTimes
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 FOLDS = 3
 """Configurations are left out in so many turns."""
@@ -190,7 +186,7 @@ class ServedGoodput(ServedModel):
 
     predictor: FittedGoodput
 
-    def example(self) -> "pd.DataFrame":
+    def example(self) -> Frame:
         """A configuration of one GPU of the first application."""
         import pandas as pd
 
@@ -198,16 +194,14 @@ class ServedGoodput(ServedModel):
         size = float(times.local_batch_size[0])
         return pd.DataFrame({"app": [app], "nodes": [1], "gpus": [1], "local_batch_size": [size]})
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `models.pyfunc.Served`."""
-        import pandas as pd
-
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """See `ServedModel`."""
         result = np.empty((len(frame), len(self.outputs)))
         for app in frame["app"].unique():
             mine = (frame["app"] == app).to_numpy()
             part = (frame.loc[mine, name].to_numpy(np.float64) for name in ("nodes", "gpus", "local_batch_size"))
             result[mine] = np.transpose(self.predictor.forecast(str(app), *part))
-        return pd.DataFrame(result, columns=list(self.outputs), index=frame.index)
+        return result.T
 
 
 def score_steps(model: FittedGoodput, times: Mapping[str, StepTimes]) -> dict[str, Any]:

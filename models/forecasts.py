@@ -154,7 +154,12 @@ class RegistryForecasts:
         column = self._columns.get(horizon_s)
         if column is None or self._arrivals is None:
             raise _cannot_say("arrivals", self._arrivals, horizon_s)
-        return _sound(self._probability(pool, column))
+        answer = self._answer(pool)
+        if answer.probability[column] is None:
+            self._compute_arrivals(self._arrivals, column)
+        result = answer.probability[column]
+        assert result is not None
+        return _sound(result)
 
     def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
         """GPUs that the load stays within with a probability of `level`, as `load_spread` tells it."""
@@ -269,15 +274,6 @@ class RegistryForecasts:
 
     def _opened(self, arrival_s: Floats, at_s: float) -> "_Answer":
         return _Answer(at_s, int(arrival_s.searchsorted(at_s, "right")), [None] * len(self._horizons_s))
-
-    def _probability(self, pool: str, column: int) -> "float | BadAnswerError":
-        answer = self._answer(pool)
-        if answer.probability[column] is None:
-            assert self._arrivals is not None
-            self._compute_arrivals(self._arrivals, column)
-        result = answer.probability[column]
-        assert result is not None
-        return result
 
     def _compute_arrivals(self, arrivals: WillJobsArrive, column: int) -> None:
         """Probabilities of a horizon, of all pools that lack it."""

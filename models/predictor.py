@@ -4,10 +4,10 @@ A `Model` is what was learned and what the registry keeps. A `Predictor` is a mo
 and the tables beside it, what it answers at an instant, and how good its answers were.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.forecasts import Question
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jobcast.traces.table import Trace
+
+Frame: TypeAlias = "pd.DataFrame"
+"""As MLflow gives and takes tables. Pandas is imported where one is made: policies import models, and need none."""
 
 
 class Model(Protocol):
@@ -124,8 +127,19 @@ class ServedModel:
     def __init__(self, predictor: Any) -> None:
         self.predictor = predictor
 
-    def example(self) -> "pd.DataFrame":
+    def example(self) -> Frame:
         """A valid table of a few rows."""
-        import pandas as pd  # here, since policies import these modules for their guards and need no tables
+        import pandas as pd
 
         return pd.DataFrame(dict(self.shown))
+
+    def predict(self, frame: Frame, params: Mapping[str, Any] | None = None) -> Frame:
+        """See `models.pyfunc.Served`."""
+        import pandas as pd
+
+        columns = zip(self.outputs, self.answer(frame, params or {}), strict=True)
+        return pd.DataFrame(dict(columns), index=frame.index)
+
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """Columns of `outputs`, a value for each row of the table."""
+        raise NotImplementedError

@@ -5,7 +5,7 @@ MLflow calls `_load_pyfunc` with the folder that a predictor's `save` wrote. Imp
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -19,12 +19,9 @@ from jobcast.features.arrivals import arrival_features
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_quantile import LEVELS
 from jobcast.models.new_load import load_quantiles
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.history import TraceHistory, pool_histories
 from jobcast.traces.table import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 EVENTS: Mapping[str, str] = {
     "job_id": "string",
@@ -66,10 +63,10 @@ class Served(Protocol):
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
 
-    def example(self) -> "pd.DataFrame":
+    def example(self) -> Frame:
         """A valid table of a few rows."""
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+    def predict(self, frame: Frame, params: Mapping[str, Any] | None = None) -> Frame:
         """Answers about the table. RegistryError or TraceError names what cannot be answered."""
 
 
@@ -89,7 +86,7 @@ class ServedEvents(ServedModel):
     shown: Mapping[str, Sequence[Any]] = EXAMPLE
 
     @staticmethod
-    def known(frame: "pd.DataFrame", params: Mapping[str, Any] | None) -> tuple[Trace, float]:
+    def known(frame: Frame, params: Mapping[str, Any] | None) -> tuple[Trace, float]:
         """The jobs that had been submitted by the instant, and the instant."""
         missing = sorted(NEEDED - set(frame.columns))
         if missing or not len(frame):
@@ -133,7 +130,7 @@ class ServedOfPools(ServedEvents):
             raise RegistryError(f"{self.predictor.name} knows the horizons {have}, not {horizon_label(unknown[0])}")
         return asked, [position[k] for k in asked]
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+    def predict(self, frame: Frame, params: Mapping[str, Any] | None = None) -> Frame:
         """See `Served`."""
         import pandas as pd
 
@@ -206,7 +203,7 @@ class ServedJobDuration(ServedEvents):
             "duration_s": "double",
         }
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+    def predict(self, frame: Frame, params: Mapping[str, Any] | None = None) -> Frame:
         """See `Served`."""
         import pandas as pd
 

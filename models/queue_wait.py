@@ -9,10 +9,10 @@ any length: waits are so many times as long as the queue takes to drain. It answ
 doubt.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,8 @@ from jobcast.models.metadata import (
     trained_booster,
     write_metadata,
 )
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.table import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 THREADS = 1
 """Sums of gradients depend on how rows are shared out."""
@@ -310,8 +306,7 @@ class QueueWait:
             logs = by_drain(X, self.drain_ratios_, self.prior_)
         else:
             logs = moved(self.hazard_.quantiles(X, LEVELS), self.shifts_)
-        result: Floats = 10.0**logs
-        return result
+        return np.asarray(10.0**logs)
 
     def pool_medians(self, pools: NDArray[Any]) -> Floats:
         """The median wait of each pool that was known in training, (n,) s: the rule without a model."""
@@ -327,8 +322,7 @@ class QueueWait:
     @property
     def conservative_s(self) -> Floats:
         """(levels,) s: what is told in place of an answer that cannot be one."""
-        result: Floats = 10.0**self.prior_
-        return result
+        return np.asarray(10.0**self.prior_)
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json`, and the trees as LightGBM's text."""
@@ -470,9 +464,7 @@ class ServedQueueWait(ServedModel):
     shown: Mapping[str, Sequence[Any]] = {name: [0.0, 1.0] for name in queue_columns()}
     predictor: QueueWait
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `models.pyfunc.Served`."""
-        import pandas as pd
-
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """See `ServedModel`."""
         result = self.predictor.forecast(frame[list(self.inputs)].to_numpy(np.float32))
-        return pd.DataFrame(dict(zip(self.outputs, result.T, strict=True)), index=frame.index)
+        return result.T

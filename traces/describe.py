@@ -131,8 +131,7 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: what is unknown is None, names of widths are text."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        return dict(_plain(asdict(self)))
 
 
 def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None, zone: tzinfo = UTC) -> Description:

@@ -1,8 +1,8 @@
 """The predictor `completion-time`: what `predict jct` draws futures from, and how far its intervals must reach."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,11 +12,8 @@ from jobcast.models.completion.intervals import LEVELS, Interval, IntervalTracke
 from jobcast.models.completion.job_completions import SizeDraws, SizeForecaster, SizeSample
 from jobcast.models.completion.known_jobs import FEWEST, KnownJobs
 from jobcast.models.metadata import JsonModel
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.table import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FUTURES = 30
 """Drawn of each job that intervals are calibrated on, and of each that is asked about without a policy."""
@@ -182,14 +179,12 @@ class ServedCompletionTime(ServedModel):
     shown: Mapping[str, Sequence[Any]] = {"gpus": [1, 8], "done_s": [0.0, 60.0]}
     predictor: CompletionTime
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `models.pyfunc.Served`."""
-        import pandas as pd
-
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """See `ServedModel`."""
         model = self.predictor
         width, done_s = frame["gpus"].to_numpy(np.int64), frame["done_s"].to_numpy(np.float64)
-        at_s = (params or {}).get("at")
+        at_s = params.get("at")
         when = None if at_s is None or np.isnan(at_s) else np.full(len(width), at_s)
         result = model.running(model.sample(), width, done_s, when)
         rows = [(median, *(end for one in ends for end in (one.low_s, one.high_s))) for median, ends in result]
-        return pd.DataFrame(rows, columns=list(self.outputs), index=frame.index)
+        return list(zip(*rows, strict=True)) or [()] * len(self.outputs)

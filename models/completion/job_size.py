@@ -7,9 +7,9 @@ neighbours was wrong rather than larger: empirical Bayes, with a normal that is 
 Morris, 1973). Where sizes scatter widely it leaves what was declared as it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,8 @@ from jobcast.models.completion.intervals import RELATIVE, survival
 from jobcast.models.completion.job_completions import SPREAD, SizeForecaster, pooled
 from jobcast.models.completion.known_jobs import ALIKE, Key, KnownJobs
 from jobcast.models.metadata import JsonModel
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.table import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 QUANTILES = (0.05, 0.5, 0.95)
 """Ends of the 90 % interval, and the median, which schedulers are told."""
@@ -129,14 +125,12 @@ class ServedJobSize(ServedModel):
     shown: Mapping[str, Sequence[Any]] = {"gpus": [1, 8], **{name: ["", ""] for name in ALIKE}, "done_s": [0.0, 60.0]}
     predictor: JobSize
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `models.pyfunc.Served`."""
-        import pandas as pd
-
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """See `ServedModel`."""
         names = (frame[name].fillna("").astype(str).tolist() for name in ALIKE)
         keys = list(zip(frame["gpus"].astype(int).tolist(), *names, strict=True))
         result = self.predictor.forecast(keys, frame["done_s"].to_numpy(np.float64))
-        return pd.DataFrame(dict(zip(self.outputs, result.T, strict=True)), index=frame.index)
+        return result.T
 
 
 NEIGHBOURS = 60

@@ -5,8 +5,8 @@ running job.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,16 +19,14 @@ from jobcast.domain.errors import RegistryError, TraceError, TrainingError
 from jobcast.domain.forecasts import Question
 from jobcast.domain.tasks import AccuracyForecast
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
-from jobcast.models.curves.fitting import Stretches, fit_stretches
+from jobcast.models.curves.fitting import fit_stretches
 from jobcast.models.curves.forecast import CurveForecast, cuts_of, stretch_of
 from jobcast.models.curves.numbers import CurveNumbers, KnownApps, known_apps
+from jobcast.models.curves.points import Stretches
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.models.metadata import JsonModel
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.learning_curves import LearningCurve
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class AccuracyCurve(JsonModel):
@@ -164,8 +162,7 @@ class AccuracyCurve(JsonModel):
 
         numbers = self.numbers_
         fits = fit_stretches(stretches, numbers.prior, numbers.rate)
-        weights = np.empty_like(fits.evidence)
-        family_weights(fits.evidence, numbers.prior.arrays()[2], weights)
+        weights = family_weights(fits.evidence, numbers.prior.arrays()[2])
         low, high = limits(stretches.metric)
         level = fits.scale[:, BASE] + fits.scale[:, PER_V] * fits.scale[:, LEVEL]
         known: KnownApps = known_apps(apps, level, numbers.apps)
@@ -341,12 +338,10 @@ class ServedAccuracyCurve(ServedModel):
     }
     predictor: AccuracyCurve
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
         """Answers, one row for each job asked, in that order."""
-        import pandas as pd
-
         if not len(frame):
-            return pd.DataFrame(columns=list(self.outputs), index=frame.index, dtype=np.float64)
+            return np.empty((len(self.outputs), 0))
         rows: list[Any] = list(frame[list(self.inputs)].itertuples(index=False))
         curves, epochs = [_curve(row) for row in rows], [int(row.epochs) for row in rows]
         forecast = self.predictor.forecast(curves, epochs)
@@ -357,8 +352,7 @@ class ServedAccuracyCurve(ServedModel):
             chance[asked] = np.asarray(forecast.reach_probability(float(target)))[asked]
             when[asked] = np.asarray(forecast.reach_epoch(float(target), MEDIAN))[asked]
         when[~np.isfinite(when)] = np.nan
-        answers = (forecast.final_mean, forecast.final_low, forecast.final_high, chance, when)
-        return pd.DataFrame(dict(zip(self.outputs, answers, strict=True)), index=frame.index)
+        return forecast.final_mean, forecast.final_low, forecast.final_high, chance, when
 
 
 def _curve(row: Any) -> LearningCurve:

@@ -6,13 +6,13 @@ trained at a high learning rate, and gains when that is annealed.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jobcast.domain.arrays import Floats
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.compiled import F1, F2, F3, I1, njit, types
-from jobcast.models.curves.scaling import ANNEALED, FREE, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SHARE
+from jobcast.models.curves.scaling import ANNEALED, FREE, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SEEN, SHARE
 
 TEMPER = 0.3
 """Power of the evidence: points of a curve hang together, so that they tell less than as many independent ones."""
@@ -30,9 +30,10 @@ LATE_SD = 0.1
 """Standard deviation of where a run ends that has not begun to move, as a share of the way to the bound."""
 
 
-@njit(types.void(F2, F1, F2), cache=True)  # type: ignore[untyped-decorator]
-def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> None:
-    """Posterior weights (n, 11) of families from log evidence (n, 11) and log prior weights (11,), written."""
+@njit(F2(F2, F1), cache=True)  # type: ignore[untyped-decorator]
+def family_weights(evidence: Floats, log_weight: Floats) -> Floats:
+    """Posterior weights (n, 11) of families from log evidence (n, 11) and log prior weights (11,)."""
+    weights = np.empty_like(evidence)
     for row in range(evidence.shape[0]):
         top = -math.inf
         for family in range(evidence.shape[1]):
@@ -45,39 +46,44 @@ def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> Non
             total += weights[row, family]
         for family in range(evidence.shape[1]):
             weights[row, family] /= total
+    return weights
 
 
-@njit(types.void(F2, I1, I1, F2, F3, F3, F2, F2, types.float64, F2, F2, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
+class Mixture(NamedTuple):
+    """Weights (n, 11) of families, and what each forecasts and how surely, (n, 11, e)."""
+
+    weights: Floats
+    value: Floats
+    variance: Floats
+
+
+class Rise(NamedTuple):
+    """What is gained from the level on at the usual rate, and its variance, (n, e); see `rates`."""
+
+    median: Floats
+    variance: Floats
+
+
+_FAMILIES, _RISE = types.NamedTuple([F2, F3, F3], Mixture), types.NamedUniTuple(F2, 2, Rise)
+
+
+@njit(types.UniTuple(F2, 3)(F2, I1, _FAMILIES, _RISE, types.float64, F2, F2), cache=True)  # type: ignore[untyped-decorator]
 def combine(
-    scale: Floats,
-    measured: NDArray[np.int64],
-    points: NDArray[np.int64],
-    weights: Floats,
-    value: Floats,
-    variance: Floats,
-    rise: Floats,
-    rise_variance: Floats,
-    annealing: float,
-    untold: Floats,
-    share: Floats,
-    mean: Floats,
-    sd: Floats,
-    jump_sd: Floats,
-) -> None:
+    scale: Floats, points: Ints, families: Mixture, rise: Rise, annealing: float, untold: Floats, share: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Mean, standard deviation, and that of jumps and late starts for the better, in v, at times p of the stretch.
 
     Parameters
     ----------
-    scale, measured, points : see `Fits`
-    weights : (n, 11) of families
-    value, variance : (n, 11, e) of families
-    rise, rise_variance : (n, e) see `rates`
+    scale : see `scaling`
+    points : (n,) that were used
     annealing : standard deviations of noise that annealing gives back, times the root of the share of epochs ahead
     untold : (n, e) what undeclared cuts add, see `forecast.untold_sd`; as shares of the rise so far, or of the way to
         the bound if that is less
     share : (n, e)
-    mean, sd, jump_sd : (n, e) written
     """
+    weights, value, variance = families
+    mean, sd, jump_sd = np.empty_like(share), np.empty_like(share), np.empty_like(share)
     for row in range(scale.shape[0]):
         known = scale[row]
         # A jump is a share of what was gained, or of the way that is left if that is less.
@@ -97,9 +103,9 @@ def combine(
                 squares += weights[row, family] * (doubt * variance[row, family, column] + apart * apart)
             squares += LEAST_SD * LEAST_SD
             # Two forecasts of what is left, families and usual rate, weighted by precision below.
-            usual = rise[row, column]
-            usual_sd = PROGRESS_SD * abs(usual) / measured[row]
-            usual_sd = math.sqrt((LEAST_SD + usual_sd) ** 2 + rise_variance[row, column])
+            usual = rise.median[row, column]
+            usual_sd = PROGRESS_SD * abs(usual) / known[SEEN]
+            usual_sd = math.sqrt((LEAST_SD + usual_sd) ** 2 + rise.variance[row, column])
             trust = squares / (squares + usual_sd * usual_sd)
             left = (1.0 - trust) * (ahead - known[LEVEL]) + trust * usual
             spread = trust * usual_sd * usual_sd + noise
@@ -112,3 +118,4 @@ def combine(
             sd[row, column] = math.sqrt(spread)
             started = late * math.sqrt(max(place - known[SHARE], 0.0))
             jump_sd[row, column] = math.hypot(gap * untold[row, column], started)
+    return mean, sd, jump_sd

@@ -6,27 +6,8 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.curves.finished import usual_progress
+from jobcast.models.curves.points import Families, Points, Stretches
 from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stretches:
-    """What of each curve is seen of the stretch of training that it is in.
-
-    Attributes
-    ----------
-    metric : (n, L) metric of epoch column + 1, NaN where not measured
-    begin, seen, until : (n,) epochs before the stretch, the last that is seen, the last of the stretch
-    direction : (n,) 1 where the metric rises, -1 where it falls
-    bound : (n,) best value that the metric can have
-    """
-
-    metric: Floats
-    begin: Ints
-    seen: Ints
-    until: Ints
-    direction: Floats
-    bound: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,19 +16,14 @@ class Fits:
 
     Attributes
     ----------
-    measured, points : (n,) values seen, and points that they were thinned to
-    x, v, weight : (n, MOST_POINTS) these points, and 1 / variance of each
+    points : that what is seen was thinned to
     scale : (n, SCALE_WIDTH) see `scaling`
     parameters : (n, 11, 4) of each family, padded
     factor : (n, 11, 4, 4) lower Cholesky factors of the Hessians
     evidence : (n, 11) log evidence of each family, up to a constant of the curve
     """
 
-    measured: Ints
-    points: Ints
-    x: Floats
-    v: Floats
-    weight: Floats
+    points: Points
     scale: Floats
     parameters: Floats
     factor: Floats
@@ -81,25 +57,22 @@ def fit_stretches(stretches: Stretches, prior: CurvePrior, rate: float) -> Fits:
     from jobcast.models.curves.scaling import MOST_POINTS, SCALE_WIDTH, scale_prefixes
 
     n = len(stretches.seen)
-    measured, points = np.empty(n, np.int64), np.empty(n, np.int64)
+    scale = np.empty((n, SCALE_WIDTH))
     # Padding of 1, whose logarithm is 0: unused points stay harmless.
     x, log_x, v, weight = (np.ones((n, MOST_POINTS)) for _ in range(4))
-    scale = np.empty((n, SCALE_WIDTH))
-    scale_prefixes(
-        np.ascontiguousarray(stretches.metric), stretches.begin, stretches.seen, stretches.until, stretches.direction,
-        stretches.bound, usual_progress(rate), measured, points, x, log_x, v, weight, scale,
-    )  # fmt: skip
-    return Fits(measured, points, x, v, weight, scale, *fit_all(points, x, log_x, v, weight, prior))
+    points = Points(np.empty(n, np.int64), x, log_x, v, weight)
+    plain = stretches._replace(metric=np.ascontiguousarray(stretches.metric))
+    scale_prefixes(plain, usual_progress(rate), points, scale)
+    return Fits(points, scale, *fit_all(points, prior))
 
 
-def fit_all(
-    points: Ints, x: Floats, log_x: Floats, v: Floats, weight: Floats, prior: CurvePrior
-) -> tuple[Floats, Floats, Floats]:
+def fit_all(points: Points, prior: CurvePrior) -> tuple[Floats, Floats, Floats]:
     """Parameters, factors and evidence of all families for scaled curves; see `Fits` and `kernels.fit_families`."""
-    from jobcast.models.curves.kernels import STEPS, fit_families
+    from jobcast.models.curves.kernels import fit_families
 
     mean, precision, _ = prior.arrays()
-    parameters, factor = np.zeros((len(points), *mean.shape)), np.zeros((len(points), *mean.shape, WIDEST))
+    n = len(points.used)
+    parameters, factor = np.zeros((n, *mean.shape)), np.zeros((n, *mean.shape, WIDEST))
     evidence = np.empty(parameters.shape[:2])
-    fit_families(points, x, log_x, v, weight, parameter_counts(), mean, precision, STEPS, parameters, factor, evidence)
+    fit_families(points, Families(parameter_counts(), mean, precision), parameters, factor, evidence)
     return parameters, factor, evidence

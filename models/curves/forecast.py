@@ -216,7 +216,7 @@ class CurveForecast:
 
     def parts(self, epoch: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """What `at` is made of: the mean, its standard deviation, and those that cuts add for the worse and better."""
-        from jobcast.models.curves.combination import TEMPER, combine
+        from jobcast.models.curves.combination import TEMPER, Mixture, Rise, combine
         from jobcast.models.curves.rates import rises_ahead
 
         fits, scale = self.fits, self.fits.scale
@@ -224,18 +224,14 @@ class CurveForecast:
         within = np.minimum(epoch, self.cuts.until[:, None])
         share = np.clip((within - 1 - scale[:, ORIGIN, None]) / scale[:, LENGTH, None], 0.0, 1.0)
         share = np.ascontiguousarray(share)
-        value, variance = fits.families_at(share)
-        mean, sd, jump_sd, rise, rise_variance = (np.empty(share.shape) for _ in range(5))
-        rises_ahead(
-            fits.points, fits.x, fits.v, fits.weight, scale, self.numbers.rate, TEMPER, share, rise, rise_variance
-        )
+        rise = Rise(np.empty(share.shape), np.empty(share.shape))
+        rises_ahead(fits.points, scale, self.numbers.rate, TEMPER, share, *rise)
         untold = untold_sd(scale[:, SHARE], share, self.numbers.cut_sizes)
         # Who declares a schedule has no other one.
         untold[self.cuts.declared] = 0.0
-        combine(
-            scale, fits.measured, fits.points, self.weights, value, variance, rise, rise_variance,
-            self.numbers.annealing, untold, share, mean, sd, jump_sd,
-        )  # fmt: skip
+        families = Mixture(self.weights, *fits.families_at(share))
+        annealing = self.numbers.annealing
+        mean, sd, jump_sd = combine(scale, fits.points.used, families, rise, annealing, untold, share)
         unit = np.abs(scale[:, PER_V, None])
         metric = scale[:, BASE, None] + scale[:, PER_V, None] * mean
         # In the metric's own unit, for jumps are shares of the way to its bound.

@@ -1,12 +1,15 @@
 """Compiled values and gradients of the families, and fits of all of them to many curves. See `families`."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.compiled import F1, F2, F3, F4, I1, njit, types
+from jobcast.models.curves.points import Families, Points
+from jobcast.models.curves.scaling import POINTS
 
 POW3, POW4, LOGLOG, VAPOR, HILL3, MMF, EXP4, JANOSCHEK, WEIBULL, LOG_POWER, ILOG2 = range(11)
 FAMILY_COUNT = 11
@@ -128,26 +131,26 @@ def _solve(matrix: Floats, right: Floats, found: Floats, size: int) -> bool:
     return True
 
 
-@njit(  # type: ignore[untyped-decorator]
-    types.float64(types.int64, types.int64, types.int64, F1, F1, F1, F1, F1, F1, F1, F2, F1, F1), cache=True
-)
+class Curvature(NamedTuple):
+    """Gauss-Newton matrix of a loss, and the direction downhill."""
+
+    hessian: Floats
+    downhill: Floats
+
+
+FAMILIES = types.NamedTuple([I1, F2, F2], Families)
+CURVATURE = types.NamedTuple([F2, F1], Curvature)
+_COST = types.float64(types.int64, FAMILIES, types.int64, POINTS, F1, CURVATURE, F1)
+
+
+@njit(_COST, cache=True)  # type: ignore[untyped-decorator]
 def _linearise(
-    family: int,
-    size: int,
-    points: int,
-    x: Floats,
-    log_x: Floats,
-    v: Floats,
-    weight: Floats,
-    p: Floats,
-    mean: Floats,
-    precision: Floats,
-    hessian: Floats,
-    downhill: Floats,
-    slope: Floats,
+    family: int, prior: Families, curve: int, points: Points, p: Floats, at: Curvature, slope: Floats
 ) -> float:
-    """Twice the negative log posterior at p, Huber's loss; fills its Gauss-Newton matrix and downhill direction."""
-    cost = 0.0
+    """Twice the negative log posterior at p, Huber's loss; its curvature there is written to `at`."""
+    cost, size, (hessian, downhill) = 0.0, prior.sizes[family], at
+    mean, precision = prior.mean[family], prior.precision[family]
+    x, log_x, v, weight = points.x[curve], points.log_x[curve], points.v[curve], points.weight[curve]
     for i in range(size):
         # The prior is one more squared residual for each parameter.
         off = p[i] - mean[i]
@@ -156,7 +159,7 @@ def _linearise(
         for j in range(i):
             hessian[i, j] = 0.0
         hessian[i, i] = precision[i]
-    for row in range(points):
+    for row in range(points.used[curve]):
         off = v[row] - value_and_gradient(family, x[row], log_x[row], p, slope)
         deviation, w = abs(off) * math.sqrt(weight[row]), weight[row]
         # Iteratively reweighted: beyond HUBER the weight falls as one over the deviation.
@@ -172,68 +175,44 @@ def _linearise(
     return cost
 
 
-@njit(  # type: ignore[untyped-decorator]
-    types.void(I1, F2, F2, F2, F2, I1, F2, F2, types.int64, F3, F4, F2),
-    cache=True,
-)
-def fit_families(
-    points: NDArray[np.int64],
-    x: Floats,
-    log_x: Floats,
-    v: Floats,
-    weight: Floats,
-    sizes: NDArray[np.int64],
-    mean: Floats,
-    precision: Floats,
-    steps: int,
-    fitted: Floats,
-    factor: Floats,
-    evidence: Floats,
-) -> None:
+@njit(types.void(POINTS, FAMILIES, F3, F4, F2), cache=True)  # type: ignore[untyped-decorator]
+def fit_families(points: Points, prior: Families, fitted: Floats, factor: Floats, evidence: Floats) -> None:
     """Maximum a posteriori of every family for every curve by Levenberg-Marquardt, and Laplace's approximation there.
 
     Parameters
     ----------
-    points : (n,) how many points of each curve are used
-    x, log_x, v, weight : (n, m) points: place, its logarithm, scaled metric, 1 / variance
-    sizes : (11,) parameters of each family
-    mean, precision : (11, 4) of the prior
-    steps : at most
     fitted : (n, 11, 4) parameters, written
     factor : (n, 11, 4, 4) lower Cholesky factor of the Hessian at these, written
     evidence : (n, 11) log evidence by Laplace, up to a constant of the curve, written
     """
-    hessian, trial, damped = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((4, 4))
-    downhill, trial_downhill, step, slope, p = np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4)
-    for curve in range(points.size):
-        cx, cl, cv, cw, used = x[curve], log_x[curve], v[curve], weight[curve], points[curve]
+    at, trial = Curvature(np.zeros((4, 4)), np.zeros(4)), Curvature(np.zeros((4, 4)), np.zeros(4))
+    damped, step, slope, p = np.zeros((4, 4)), np.zeros(4), np.zeros(4), np.zeros(4)
+    for curve in range(points.used.size):
         for family in range(FAMILY_COUNT):
-            size, best = sizes[family], fitted[curve, family]
+            size, best = prior.sizes[family], fitted[curve, family]
             for i in range(4):
                 # The prior mean is the start.
-                best[i] = mean[family, i]
-            m, q = mean[family], precision[family]
-            cost = _linearise(family, size, used, cx, cl, cv, cw, best, m, q, hessian, downhill, slope)
+                best[i] = prior.mean[family, i]
+            cost = _linearise(family, prior, curve, points, best, at, slope)
             damping = FIRST_DAMPING
-            for _ in range(steps):
+            for _ in range(STEPS):
                 for i in range(size):
                     for j in range(i + 1):
-                        damped[i, j] = hessian[i, j]
+                        damped[i, j] = at.hessian[i, j]
                     # Marquardt scales by the diagonal, so that parameters' units do not matter.
-                    damped[i, i] = hessian[i, i] * (1.0 + damping)
-                if not _solve(damped, downhill, step, size):
+                    damped[i, i] = at.hessian[i, i] * (1.0 + damping)
+                if not _solve(damped, at.downhill, step, size):
                     break
                 for i in range(size):
                     p[i] = best[i] + step[i]
-                found = _linearise(family, size, used, cx, cl, cv, cw, p, m, q, trial, trial_downhill, slope)
+                found = _linearise(family, prior, curve, points, p, trial, slope)
                 if found < cost:
                     gained = cost - found
                     cost = found
                     for i in range(size):
                         best[i] = p[i]
                     # Swapped, not copied; the old one is overwritten by the next trial.
-                    hessian, trial = trial, hessian
-                    downhill, trial_downhill = trial_downhill, downhill
+                    at, trial = trial, at
                     damping *= LESS
                     if gained < SETTLED * (1.0 + cost):
                         break
@@ -243,13 +222,13 @@ def fit_families(
                         break
             log_prior, log_posterior = 0.0, 0.0
             # Called for the factor that it leaves; the step is not used.
-            _solve(hessian, downhill, step, size)
+            _solve(at.hessian, at.downhill, step, size)
             for i in range(size):
-                log_prior += math.log(q[i])
+                log_prior += math.log(prior.precision[family, i])
                 # Log determinant from the factor's diagonal.
-                log_posterior += 2.0 * math.log(hessian[i, i])
+                log_posterior += 2.0 * math.log(at.hessian[i, i])
                 for j in range(i + 1):
-                    factor[curve, family, i, j] = hessian[i, j]
+                    factor[curve, family, i, j] = at.hessian[i, j]
             evidence[curve, family] = 0.5 * (log_prior - log_posterior - cost)
 
 

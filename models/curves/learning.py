@@ -17,6 +17,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.curves.finished import FinishedCurves
 from jobcast.models.curves.fitting import fit_all
 from jobcast.models.curves.kernels import family_values
+from jobcast.models.curves.points import Points
 from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
 
@@ -148,9 +149,9 @@ def _used() -> Floats:
 
 def _whitening(finished: FinishedCurves) -> Whitening:
     """MAP of every family for every curve under the default prior, and the inverse of the Hessian's root there."""
-    points, weight = finished.seen.sum(axis=1).astype(np.int64), np.where(finished.seen, NOISE**-2, 0.0)
-    prior = CurvePrior.default()
-    fitted, factor, _ = fit_all(points, finished.x, np.log(finished.x), finished.v, weight, prior)
+    count, weight = finished.seen.sum(axis=1).astype(np.int64), np.where(finished.seen, NOISE**-2, 0.0)
+    points = Points(count, finished.x, np.log(finished.x), finished.v, weight)
+    fitted, factor, _ = fit_all(points, CurvePrior.default())
     used = _used()[None, :, :, None]
     # Unused rows become those of the identity, so that the factor can be inverted.
     lower = np.where(used * used.swapaxes(2, 3) > 0, np.tril(factor), np.eye(WIDEST))

@@ -14,9 +14,10 @@ from scipy.special import ndtri
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.curves.finished import bounds, end_level
-from jobcast.models.curves.fitting import Stretches, fit_stretches
+from jobcast.models.curves.fitting import fit_stretches
 from jobcast.models.curves.forecast import CurveForecast
 from jobcast.models.curves.numbers import ANNEALING, CUT_SIZE_SD, CUT_SIZES, SPREAD_SHARES, CurveNumbers, app_curve
+from jobcast.models.curves.points import Stretches
 from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.models.curves.scaling import ANNEALED, BASE, LEVEL, PER_V, SHARE
 from jobcast.traces.learning_curves import LearningCurve

@@ -10,13 +10,14 @@ than usual counts by how closely an exponential follows the prefix; other eviden
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.compiled import F1, F2, I1, njit, types
-from jobcast.models.curves.scaling import CENTER, FREE, LEVEL, MISFIT
+from jobcast.domain.compiled import F1, F2, njit, types
+from jobcast.models.curves.points import Points
+from jobcast.models.curves.scaling import CENTER, FREE, LEVEL, MISFIT, POINTS
 
 RATES, WIDEST_FACTOR = 15, 6.0
 """Of the grid, evenly spaced in log r, up to so many times the usual rate and down to that part of it."""
@@ -31,29 +32,27 @@ MOST_POWER = 5.0
 _F0 = types.float64
 
 
-@njit(_F0(types.int64, F1, F1, F1, _F0, _F0, _F0, _F0, F1, F1, F1), cache=True)  # type: ignore[untyped-decorator]
+class Rates(NamedTuple):
+    """Rates of the grid, the a of each and its posterior probability, (RATES,)."""
+
+    rate: Floats
+    amplitude: Floats
+    share: Floats
+
+
+@njit(_F0(POINTS, types.int64, _F0, _F0, _F0, _F0, types.NamedUniTuple(F1, 3, Rates)), cache=True)  # type: ignore[untyped-decorator]
 def weigh_rates(
-    used: int,
-    x: Floats,
-    v: Floats,
-    weight: Floats,
-    level: float,
-    center: float,
-    usual_rate: float,
-    temper: float,
-    rate: Floats,
-    amplitude: Floats,
-    share: Floats,
+    points: Points, row: int, level: float, center: float, usual_rate: float, temper: float, grid: Rates
 ) -> float:
-    """Rates of the grid, the a of each and its posterior probability, (RATES,) written; answers the mean misfit.
+    """Write the grid of one curve; answers the mean misfit.
 
     Parameters
     ----------
-    used : points
-    x, v, weight : (m,) points of one curve, see `Fits`
     level, center : in v, and the mean p that it was measured at
     usual_rate, temper : see `rises_ahead`
     """
+    used, x, v, weight = points.used[row], points.x[row], points.v[row], points.weight[row]
+    rate, amplitude, share = grid
     least, likeliest, misfit = math.inf, 0, np.empty(RATES)
     for k in range(RATES):
         rate[k] = usual_rate * WIDEST_FACTOR ** (2.0 * k / (RATES - 1) - 1.0)
@@ -113,33 +112,23 @@ def median_place(share: Floats) -> float:
     return RATES - 1.0
 
 
-@njit(types.void(I1, F2, F2, F2, F2, _F0, _F0, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(POINTS, F2, _F0, _F0, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
 def rises_ahead(
-    points: NDArray[np.int64],
-    x: Floats,
-    v: Floats,
-    weight: Floats,
-    scale: Floats,
-    usual_rate: float,
-    temper: float,
-    share: Floats,
-    mean: Floats,
-    variance: Floats,
+    points: Points, scale: Floats, usual_rate: float, temper: float, share: Floats, mean: Floats, variance: Floats
 ) -> None:
     """Median and variance (n, e), in v, of what is gained from the level on by times p = `share` (n, e); written.
 
     Parameters
     ----------
-    points, x, v, weight, scale : see `Fits`
+    scale : (n, SCALE_WIDTH) see `scaling`
     usual_rate : of other runs
     temper : power of the likelihood
     """
-    rate, amplitude, part = np.empty(RATES), np.empty(RATES), np.empty(RATES)
-    for row in range(points.size):
+    grid = Rates(np.empty(RATES), np.empty(RATES), np.empty(RATES))
+    rate, amplitude, part = grid
+    for row in range(points.used.size):
         level, center = scale[row, LEVEL], scale[row, CENTER]
-        misfit = weigh_rates(
-            points[row], x[row], v[row], weight[row], level, center, usual_rate, temper, rate, amplitude, part
-        )
+        misfit = weigh_rates(points, row, level, center, usual_rate, temper, grid)
         # A mean misfit of 1 is what noise alone gives.
         wrong, place = max(misfit - 1.0, 0.0), median_place(part)
         lower = min(int(place), RATES - 2)

@@ -11,15 +11,16 @@ import math
 
 import numpy as np
 
-from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.arrays import Floats
 from jobcast.domain.compiled import F1, F2, I1, njit, types
+from jobcast.models.curves.points import Points, Stretches
 
-BASE, PER_V, NOISE_SD, LAST, LEVEL, REACHED, SHARE, ANNEALED, ORIGIN, LENGTH, ROOM, RECENT, CENTER = range(13)
+BASE, PER_V, NOISE_SD, LAST, LEVEL, REACHED, SHARE, ANNEALED, ORIGIN, LENGTH, ROOM, RECENT, CENTER, SEEN = range(14)
 """Columns of what is known of a curve: metric at v = 0, metric per v (signed), standard deviation of noise in v, last
 value seen; level in v, mean progress that was expected there, p of the last value; noise in v if annealing may give it
 back; epoch - 1 at p = 0, epochs to p = 1; way from the level to the bound in v; values that the level is the
-mean of, and mean p of these."""
-SCALE_WIDTH = 13
+mean of, and mean p of these; values seen."""
+SCALE_WIDTH = 14
 
 
 MOST_POINTS = 16
@@ -62,44 +63,29 @@ def noise_variance(values: Floats, steps: Floats, count: int) -> float:
     return float((MEDIAN_TO_SD * middle) ** 2 / 1.5)
 
 
-@njit(types.void(F2, I1, I1, I1, F1, F1, F1, I1, I1, F2, F2, F2, F2, F2), cache=True)  # type: ignore[untyped-decorator]
-def scale_prefixes(
-    metric: Floats,
-    begin: Ints,
-    seen: Ints,
-    until: Ints,
-    direction: Floats,
-    bound: Floats,
-    progress: Floats,
-    measured: Ints,
-    points: Ints,
-    x: Floats,
-    log_x: Floats,
-    v: Floats,
-    weight: Floats,
-    scale: Floats,
-) -> None:
-    """Scale and thin the epochs begin + 1 ... seen of a stretch of training that ends at epoch `until`.
+POINTS = types.NamedTuple([I1, F2, F2, F2, F2], Points)
+_STRETCHES = types.NamedTuple([F2, I1, I1, I1, F1, F1], Stretches)
+
+
+@njit(types.void(_STRETCHES, F1, POINTS, F2), cache=True)  # type: ignore[untyped-decorator]
+def scale_prefixes(seen: Stretches, progress: Floats, points: Points, scale: Floats) -> None:
+    """Scale and thin what is seen of stretches of training.
 
     Parameters
     ----------
-    metric : (n, L) metric of epoch column + 1, NaN where not measured; at least one of each row's is
-    begin, seen, until : (n,) epochs before the stretch, the last that is seen, the last of the stretch
-    direction : (n,) 1 where the metric rises, -1 where it falls
-    bound : (n,) best value that the metric can have
     progress : (KNOTS,) see `finished`
-    measured, points : (n,) values seen, points kept, written
-    x, log_x, v, weight : (n, MOST_POINTS) points, written
+    points : written, m = MOST_POINTS
     scale : (n, SCALE_WIDTH) written, see the columns above
     """
+    metric, (_, x, log_x, v, weight) = seen.metric, points
     values, shares, steps = np.empty(metric.shape[1]), np.empty(metric.shape[1]), np.empty(metric.shape[1])
     for row in range(metric.shape[0]):
-        count, length, sign, origin = 0, 1.0, direction[row], 0
-        for column in range(begin[row], seen[row]):
+        count, length, sign, origin = 0, 1.0, seen.direction[row], 0
+        for column in range(seen.begin[row], seen.seen[row]):
             if not math.isnan(metric[row, column]):
                 # The stretch's time begins with its first measured value.
                 if count == 0:
-                    origin, length = column, max(until[row] - column - 1.0, 1.0)
+                    origin, length = column, max(seen.until[row] - column - 1.0, 1.0)
                 values[count], shares[count] = metric[row, column], (column - origin) / length
                 count += 1
         first, recent = values[0], int(math.sqrt(count) + 0.5)
@@ -108,7 +94,7 @@ def scale_prefixes(
             gained += sign * (values[i] - first) / recent
             reached += progress_at(progress, shares[i]) / recent
             center += shares[i] / recent
-        room = max(sign * (bound[row] - first), 0.0)
+        room = max(sign * (seen.bound[row] - first), 0.0)
         least = max(LEAST_RISE * room, 1e-9 * (1.0 + abs(first)))
         # What was gained, over the share of the rise that is usual by now.
         rise = max(gained / max(reached, LEAST_PROGRESS) if count > 1 else ONE_POINT_RISE * room, least)
@@ -126,8 +112,7 @@ def scale_prefixes(
         scale[row, ANNEALED] = math.sqrt(found) / rise if count >= LEAST_ANNEALED else 0.0
         scale[row, ORIGIN], scale[row, LENGTH] = origin, length
         scale[row, ROOM], scale[row, RECENT] = max(room - gained, 0.0) / rise, recent
-        scale[row, CENTER] = center
-        measured[row] = count
+        scale[row, CENTER], scale[row, SEEN] = center, count
         # The last value's place; a single value has no width.
         wide = max(math.log(1.0 + 100.0 * shares[count - 1]), 1e-12)
         last_bin, kept, inside = -1, -1, 0
@@ -142,7 +127,7 @@ def scale_prefixes(
             log_x[row, kept] += (place - log_x[row, kept]) / inside
             v[row, kept] += (1.0 + sign * (values[i] - first) / rise - v[row, kept]) / inside
             weight[row, kept] = inside
-        points[row] = kept + 1
+        points.used[row] = kept + 1
         for i in range(kept + 1):
             x[row, i] = math.exp(log_x[row, i])
             # Grows backwards, so that a fit follows what came last.

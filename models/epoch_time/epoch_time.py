@@ -3,9 +3,9 @@
 For schedulers too, whose forecasts are looked at before a policy is told them, and as MLflow serves them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -41,12 +41,8 @@ from jobcast.models.epoch_time.jobs import (
     rows_of_jobs,
 )
 from jobcast.models.metadata import JsonModel
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, profile_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 MOST_ROWS = 120
 """Of a job that its prior is learned from; evenly chosen where there are more."""
@@ -331,18 +327,15 @@ class ServedEpochTime(ServedModel):
     }
     predictor: EpochTime
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
         """Answers, one row for each row, in that order. RegistryError names what cannot be answered."""
-        import pandas as pd
-
         if not len(frame):
-            return pd.DataFrame(columns=list(self.outputs), index=frame.index, dtype=np.float64)
+            return np.empty((len(self.outputs), 0))
         try:
             columns = {name: pl.Series(frame[name].tolist(), dtype=kind) for name, kind in PROFILE_SCHEMA.items()}
             rows = pl.DataFrame(columns)
             seconds = rows["epoch_s"].fill_null(np.nan)
             known = profile_table(rows.filter(seconds.is_not_nan()), "rows")
-            answers = self.predictor.forecast(known, rows.drop("epoch_s"))
+            return self.predictor.forecast(known, rows.drop("epoch_s"))
         except (TraceError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise RegistryError(f"{self.predictor.name}: rows cannot be read ({error}); see the example") from error
-        return pd.DataFrame(dict(zip(self.outputs, answers, strict=True)), index=frame.index)

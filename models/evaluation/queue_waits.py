@@ -146,8 +146,7 @@ def _block(scores: WaitScores) -> dict[str, Any]:
 
 def _held(scores: WaitScores) -> Bools:
     """Whether the bound held, of the rows of which that is decided."""
-    held: Bools = (scores.wait_s <= scores.told_s[:, BOUND])[scores.decided(BOUND)]
-    return held
+    return np.asarray(scores.wait_s <= scores.told_s[:, BOUND])[scores.decided(BOUND)]
 
 
 def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[str, Any]:
@@ -167,8 +166,7 @@ def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[
 
 
 def _squared(told_s: Floats, wait_s: Floats) -> Floats:
-    off: Floats = (np.log10(told_s) - np.log10(wait_s)) ** 2
-    return off
+    return np.asarray((np.log10(told_s) - np.log10(wait_s)) ** 2)
 
 
 def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) -> Floats:
@@ -180,8 +178,7 @@ def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) ->
     more = {"objective": "l1", "bagging_fraction": 0.7, "bagging_freq": 1}
     y, settings = rows.log_wait(), PLAIN_SETTINGS
     booster = trained_booster(booster_data(rows.X[:, PLAIN], y), settings, settings.trees, seed, THREADS, more)
-    result: Floats = 10.0 ** booster.predict(asked.X[:, PLAIN], num_threads=THREADS)
-    return result
+    return np.asarray(10.0 ** booster.predict(asked.X[:, PLAIN], num_threads=THREADS))
 
 
 def fold_figures(folds: Sequence[Fold], until_s: float, by_drain: bool = False) -> dict[str, Figure]:

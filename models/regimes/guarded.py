@@ -4,10 +4,10 @@ RegimePrior as MLflow serves it: one row a running job.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed, floats_of, shown
@@ -16,12 +16,9 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.forecasts import RegimeForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.models.predictor import ServedModel
+from jobcast.models.predictor import Frame, ServedModel
 from jobcast.models.regimes.prior import RegimePrior
 from jobcast.models.regimes.trajectories import Restatement, epochs_left, training_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_REGIMES = 1_000
 """Policies keep a table as wide as the longest answer."""
@@ -133,12 +130,10 @@ class ServedRegimePrior(ServedModel):
     }
     predictor: RegimePrior
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
         """Answers, one row for each job asked, in that order."""
-        import pandas as pd
-
-        answers = [self._answer(row) for row in frame[list(self.inputs)].itertuples(index=False)]
-        return pd.DataFrame(answers, columns=list(self.outputs), index=frame.index)
+        rows = [self._answer(row) for row in frame[list(self.inputs)].itertuples(index=False)]
+        return list(zip(*rows, strict=True)) or [()] * len(self.outputs)
 
     def _answer(self, row: Any) -> tuple[float, float, float, str]:
         try:

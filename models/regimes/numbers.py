@@ -223,5 +223,4 @@ def _harmonic(log_likelihood: Floats) -> Floats:
 def _log_beta(x: Floats, a: Floats, b: Floats) -> Floats:
     from scipy.special import betaln
 
-    density: Floats = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - betaln(a, b)
-    return density
+    return np.asarray((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - betaln(a, b))

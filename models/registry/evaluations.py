@@ -120,8 +120,7 @@ def _log_backtest(
 
 def last_backtests(version: ModelVersion) -> list[dict[str, Any]]:
     """A version's last backtests, newest first: run, trace, window, gains."""
-    rows: list[dict[str, Any]] = json.loads(version.tags.get(BACKTESTS_TAG, "[]"))
-    return rows
+    return list(json.loads(version.tags.get(BACKTESTS_TAG, "[]")))
 
 
 def _tags(version: ModelVersion, kind: str) -> dict[str, str]:

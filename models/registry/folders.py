@@ -104,7 +104,6 @@ class ReadsFeatures(Protocol):
 
     def check_features(self, names: Sequence[str]) -> None:
         """Raise RegistryError unless these are the columns that it was trained on."""
-        ...
 
 
 def write_card(target: Path, card: Mapping[str, object]) -> str:

@@ -58,20 +58,16 @@ def redacted(text: str) -> str:
     return PASSWORD.sub(r"\1:***", text)
 
 
-def registry_address(environ: Mapping[str, str] | None = None) -> "Address | Path | None":
+def registry_address() -> "Address | Path | None":
     """What the environment says of the registry: an address, the home of another local store, or None.
 
     Raises RegistryError for an address that is none of a server, a PostgreSQL database or one of our stores.
-
-    >>> registry_address({"MLFLOW_TRACKING_URI": "http://models.example:5000/"}).uri
-    'http://models.example:5000'
     """
-    environ = os.environ if environ is None else environ
     # Ours first, so that MLflow's own variable may point elsewhere.
-    variable = next((name for name in REGISTRY_VARIABLES if environ.get(name, "").strip()), None)
+    variable = next((name for name in REGISTRY_VARIABLES if os.environ.get(name, "").strip()), None)
     if variable is None:
         return None
-    uri = environ[variable].strip()
+    uri = os.environ[variable].strip()
     if _scheme(uri) in (*SERVER_SCHEMES, *DATABASE_SCHEMES) and uri.partition("://")[2]:
         return Address(uri.rstrip("/"), variable)
     if (home := home_of_database(uri)) is not None:
@@ -129,10 +125,9 @@ def artifact_folder(home: Path, uri: str) -> Path:
     return store_folder(home).joinpath(*_parts(uri))
 
 
-def shared_artifact_folder(uri: str, environ: Mapping[str, str] | None = None) -> Path:
+def shared_artifact_folder(uri: str) -> Path:
     """Folder of an artifact URI of a registry in a database, by `JOBCAST_ARTIFACTS`, else in the home found."""
-    environ = os.environ if environ is None else environ
-    shared = environ.get(ARTIFACTS_VARIABLE)
+    shared = os.environ.get(ARTIFACTS_VARIABLE)
     if not shared:
         return artifact_folder(find_home(), uri)
     return Path(shared).expanduser().absolute().joinpath(*_parts(uri)[1:])
@@ -151,32 +146,20 @@ HOME_VARIABLE = "JOBCAST_HOME"
 PROJECT_MARK = "dvc.yaml"  # the file that makes a folder a project
 
 
-def find_home(
-    start: Path | None = None, environ: Mapping[str, str] | None = None, *, platform: str = sys.platform
-) -> Path:
+def find_home() -> Path:
     """The folder that holds `mlruns/` and `data/`, as an absolute path; it need not exist yet.
 
-    `JOBCAST_HOME`, else the nearest folder from the working directory upwards that holds `dvc.yaml`,
-    else the user's data directory.
-
-    Parameters
-    ----------
-    start : folder to look upwards from, default the working directory
-    environ : environment to read, default the process's own
-
-    Examples
-    --------
-    >>> find_home(environ={"JOBCAST_HOME": "/srv/jobcast"}).as_posix()
-    '/srv/jobcast'
+    `JOBCAST_HOME`, else the project that the working directory lies in, else the user's data directory.
     """
-    environ = os.environ if environ is None else environ
-    if given := environ.get(HOME_VARIABLE):
+    if given := os.environ.get(HOME_VARIABLE):
         return Path(given).expanduser().absolute()
-    start = (Path.cwd() if start is None else start).absolute()
-    for folder in (start, *start.parents):
-        if (folder / PROJECT_MARK).is_file():
-            return folder
-    return user_data_home(environ, platform)
+    return project_above() or user_data_home(os.environ, sys.platform)
+
+
+def project_above() -> Path | None:
+    """The nearest folder from the working directory upwards that holds `dvc.yaml`."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / PROJECT_MARK).is_file()), None)
 
 
 def user_data_home(environ: Mapping[str, str], platform: str) -> Path:

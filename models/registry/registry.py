@@ -88,8 +88,7 @@ class Registry:
 
         file = self.folder(version) / FIGURES
         if file.is_file():
-            saved: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
-            return saved
+            return dict(json.loads(file.read_text(encoding="utf-8")))
         return self.run_metrics(version)  # versions of before have all of them there
 
     def run_metrics(self, version: ModelVersion) -> dict[str, float]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import jobcast
 from jobcast.models.registry.cards import RegisteredModel
-from jobcast.models.registry.home import PROJECT_MARK
+from jobcast.models.registry.home import project_above
 from jobcast.models.registry.promotions import end_moves, half_moved
 from jobcast.models.registry.references import CHALLENGER, CHAMPION
 from jobcast.models.registry.store import MS_PER_S, OWNER_TAG, Store, UnfinishedRun
@@ -39,13 +39,12 @@ DVC_VARIABLES = {"dvc_experiment": "DVC_EXP_NAME", "dvc_baseline": "DVC_EXP_BASE
 """Tag -> variable by which DVC tells its stages of the experiment that they belong to."""
 
 
-def provenance(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def provenance() -> dict[str, str]:
     """Tags of every run: MLflow's own ones, git's commit, hashes of DVC's lock, parameters and locked packages, user.
 
     What there is not, because nobody uses git or DVC here, is left out. Paths are not told.
     """
-    environ = os.environ if environ is None else environ
-    project = _project()
+    project = project_above() or Path(jobcast.__file__).resolve().parents[2]  # the package's own checkout
     commit = _git(project, "rev-parse", "HEAD")
     result: dict[str, str | None] = {
         "mlflow.user": _user(),
@@ -55,7 +54,7 @@ def provenance(environ: Mapping[str, str] | None = None) -> dict[str, str]:
         "git_commit": commit,
         "git_dirty": None if commit is None else str(bool(_git(project, "status", "--porcelain", "-uno"))).lower(),
         **{tag: sha256_of(project / name) for tag, name in FILES.items() if (project / name).is_file()},
-        **{tag: environ.get(variable) for tag, variable in DVC_VARIABLES.items()},
+        **{tag: os.environ.get(variable) for tag, variable in DVC_VARIABLES.items()},
     }
     return {tag: value for tag, value in result.items() if value}
 
@@ -63,13 +62,6 @@ def provenance(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_tags() -> dict[str, str]:
     """What every run carries: who made it, by which code."""
     return {**provenance(), "jobcast_version": jobcast.__version__, "python": platform.python_version()}
-
-
-def _project() -> Path:
-    """The nearest folder from the working directory upwards that holds `dvc.yaml`, else the package's own checkout."""
-    here = Path.cwd()
-    package = Path(jobcast.__file__).resolve().parents[2]
-    return next((folder for folder in (here, *here.parents) if (folder / PROJECT_MARK).is_file()), package)
 
 
 def _user() -> str | None:

@@ -86,60 +86,45 @@ class Store(Protocol):
     @property
     def is_made(self) -> bool:
         """Whether anything may ever have been written to it."""
-        ...
 
     def names(self) -> list[str]:
         """Names of the registered models that have a version, ascending."""
-        ...
 
     def model(self, name: str) -> RegisteredModel | None:
         """A model with all its versions, newest first; None where there is no version of that name."""
-        ...
 
     def recalled(self, name: str) -> RegisteredModel | None:
         """A model as it is known here without asking elsewhere; versions that it has never change."""
-        ...
 
     def run(self, run_id: str) -> RunRecord:
         """What a finished run was logged with."""
-        ...
 
     def folder(self, version: ModelVersion) -> Path:
         """The folder of a version's MLflow model, here."""
-        ...
 
     def code(self, sha256: str) -> Path:
         """The archive of a state of the code, here; it need not be there."""
-        ...
 
     def client(self) -> "AbstractContextManager[MlflowClient]":
         """A client to write by; what goes wrong meanwhile is told in one line."""
-        ...
 
     def share_code(self, client: "MlflowClient", sha256: str, write: Callable[[Path], None]) -> None:
         """Have the archive of a state of the code, which `write` makes, be where others find it."""
-        ...
 
     def experiment(self, client: "MlflowClient", name: str) -> str:
         """Id of the experiment of a name, which is made where there is none."""
-        ...
 
     def settle(self, location: str) -> None:
         """Have what was just logged outlive a machine that loses power."""
-        ...
 
     def discard(self, location: str) -> None:
         """Remove a model's files."""
-        ...
 
     def unfinished_runs(self) -> list[UnfinishedRun]:
         """Runs of jobcast's that are marked as running, oldest first."""
-        ...
 
     def models_without_version(self, run_id: str) -> list[tuple[str, str]]:
         """Id and location of the models that a run logged and that no version is made of."""
-        ...
 
     def sweep_drafts(self) -> int:
         """Remove half-written files that dead processes left here; how many there were."""
-        ...

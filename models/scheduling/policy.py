@@ -6,17 +6,14 @@ jobs in, scores out.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.forecasts import Question
 from jobcast.models.metadata import JsonModel
-from jobcast.models.predictor import ServedModel
-
-if TYPE_CHECKING:
-    import pandas as pd
+from jobcast.models.predictor import Frame, ServedModel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,12 +221,10 @@ class ServedSchedulingPolicy(ServedModel):
         self.inputs = dict.fromkeys(predictor.columns_[JOBS], "double")
         self.shown = {name: [0.0, 0.0] for name in self.inputs}
 
-    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """See `models.pyfunc.Served`."""
-        import pandas as pd
-
+    def answer(self, frame: Frame, params: Mapping[str, Any]) -> Iterable[Any]:
+        """See `ServedModel`."""
         queue = list(self.inputs).index(QUEUE) if QUEUE in self.inputs else 0
         found = scores(self.predictor.arrays_, frame[list(self.inputs)].to_numpy(np.float64), queue)
         # initial: an empty table has no maximum.
         weights = np.exp(found - found.max(initial=-np.inf))
-        return pd.DataFrame({"score": found, "probability": weights / weights.sum()}, index=frame.index)
+        return found, weights / weights.sum()

@@ -1,3 +1,5 @@
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,12 @@ from jobcast.models.registry.home import (
 )
 
 
-def test_the_variable_wins(tmp_path):
+def test_the_variable_wins(tmp_path, monkeypatch):
     (tmp_path / "dvc.yaml").touch()
-    assert find_home(tmp_path, {"JOBCAST_HOME": str(tmp_path / "other")}) == tmp_path / "other"
-    assert find_home(tmp_path, {"JOBCAST_HOME": "~/jobs"}) == Path.home() / "jobs"
+    monkeypatch.chdir(tmp_path)
+    for told, home in ((str(tmp_path / "other"), tmp_path / "other"), ("~/jobs", Path.home() / "jobs")):
+        monkeypatch.setenv("JOBCAST_HOME", told)
+        assert find_home() == home
 
 
 def test_the_nearest_project_above(tmp_path, monkeypatch):
@@ -23,18 +27,20 @@ def test_the_nearest_project_above(tmp_path, monkeypatch):
     deep = inner / "a" / "b"
     deep.mkdir(parents=True)
     (tmp_path / "project" / "dvc.yaml").touch()
-    assert find_home(deep, {}) == tmp_path / "project"
-    (inner / "dvc.yaml").touch()
-    assert find_home(deep, {}) == inner
-    assert find_home(inner, {}) == inner
-    monkeypatch.chdir(deep)
     monkeypatch.delenv("JOBCAST_HOME", raising=False)
+    monkeypatch.chdir(deep)
+    assert find_home() == tmp_path / "project"
+    (inner / "dvc.yaml").touch()
+    assert find_home() == inner
+    monkeypatch.chdir(inner)
     assert find_home() == inner
 
 
-def test_a_folder_of_that_name_marks_no_project(tmp_path):
+def test_a_folder_of_that_name_marks_no_project(tmp_path, monkeypatch):
     (tmp_path / "dvc.yaml").mkdir()
-    assert find_home(tmp_path, {"XDG_DATA_HOME": "/data"}, platform="linux") == Path("/data/jobcast")
+    monkeypatch.delenv("JOBCAST_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert find_home() == user_data_home(os.environ, sys.platform)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +68,9 @@ def test_artifacts_lie_in_the_store(uri):
         artifact_folder(Path("/srv"), uri)
 
 
-def test_artifacts_that_clients_share_lie_in_the_folder_that_is_named():
+def test_artifacts_that_clients_share_lie_in_the_folder_that_is_named(monkeypatch):
     uri = "jobcast:/artifacts/new-load/models/m-1"
-    assert shared_artifact_folder(uri, {"JOBCAST_ARTIFACTS": "/share"}) == Path("/share/new-load/models/m-1")
-    assert shared_artifact_folder(uri, {}) == find_home() / "mlruns/artifacts/new-load/models/m-1"
+    monkeypatch.setenv("JOBCAST_ARTIFACTS", "/share")
+    assert shared_artifact_folder(uri) == Path("/share/new-load/models/m-1")
+    monkeypatch.delenv("JOBCAST_ARTIFACTS")
+    assert shared_artifact_folder(uri) == find_home() / "mlruns/artifacts/new-load/models/m-1"

@@ -281,9 +281,13 @@ def test_a_wrong_password_is_told_at_once(shared, tmp_path, monkeypatch):
     )
 
 
-def test_ours_wins_and_a_store_of_ours_is_taken(tmp_path):
-    both = {"JOBCAST_REGISTRY": "http://ours:1", "MLFLOW_TRACKING_URI": "http://theirs:2"}
-    assert registry_address(both).uri == "http://ours:1"
-    assert registry_address({"MLFLOW_TRACKING_URI": "http://theirs:2"}).variable == "MLFLOW_TRACKING_URI"
-    assert registry_address({"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlruns/mlflow.db"}) == tmp_path
-    assert registry_address({"MLFLOW_TRACKING_URI": " "}) is None
+def test_ours_wins_and_a_store_of_ours_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOBCAST_REGISTRY", "http://ours:1/")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://theirs:2")
+    assert registry_address().uri == "http://ours:1"
+    monkeypatch.delenv("JOBCAST_REGISTRY")
+    assert registry_address().variable == "MLFLOW_TRACKING_URI"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlruns/mlflow.db")
+    assert registry_address() == tmp_path
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", " ")
+    assert registry_address() is None

@@ -334,11 +334,13 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_commit_and_whether_the_files_are_those_of_it(project):
+def test_the_commit_and_whether_the_files_are_those_of_it(project, monkeypatch):
     git("init", "-q", str(project))
     git("-C", str(project), "add", ".")
     git("commit", "-qm", "first")
-    found = provenance({"DVC_EXP_NAME": "warm-fir", "DVC_EXP_BASELINE_REV": ""})
+    monkeypatch.setenv("DVC_EXP_NAME", "warm-fir")
+    monkeypatch.setenv("DVC_EXP_BASELINE_REV", "")
+    found = provenance()
     assert found.pop("mlflow.user", "me")
     commit = git("rev-parse", "HEAD")
     assert found == {
@@ -351,17 +353,17 @@ def test_the_commit_and_whether_the_files_are_those_of_it(project):
         "dvc_experiment": "warm-fir",
     }
     (project / "new").touch()  # which git does not know
-    assert provenance({})["git_dirty"] == "false"
+    assert provenance()["git_dirty"] == "false"
     (project / "dvc.lock").write_text("changed")
-    assert provenance({})["git_dirty"] == "true"
+    assert provenance()["git_dirty"] == "true"
 
 
 def test_without_git_nothing_is_told_of_it(project, capfd):
-    assert not any("git" in tag for tag in provenance({}))
+    assert not any("git" in tag for tag in provenance())
     assert capfd.readouterr() == ("", "")
 
 
 def test_elsewhere_the_package_s_own_project_counts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = Path(jobcast.__file__).resolve().parents[2] / "params.yaml"
-    assert provenance({})["params_sha256"] == hashlib.sha256(own.read_bytes()).hexdigest()
+    assert provenance()["params_sha256"] == hashlib.sha256(own.read_bytes()).hexdigest()

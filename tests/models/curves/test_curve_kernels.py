@@ -6,9 +6,10 @@ import pytest
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import parameter_counts
 from jobcast.models.curves.forecast import FIRST_CUTS, cuts_of, stretch_of, untold_sd
-from jobcast.models.curves.kernels import STEPS, fit_families, value_and_gradient
+from jobcast.models.curves.kernels import fit_families, value_and_gradient
+from jobcast.models.curves.points import Families, Points
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
-from jobcast.models.curves.rates import RATES, median_place, rises_ahead, weigh_rates
+from jobcast.models.curves.rates import RATES, Rates, median_place, rises_ahead, weigh_rates
 from jobcast.models.curves.scaling import CENTER, LEVEL, SCALE_WIDTH
 from tests.models.curves.formulas import FORMULAS
 
@@ -31,11 +32,9 @@ def fitted(name, values, x):
     prior = CurvePrior.default()
     mean, precision, _ = prior.arrays()
     parameters, factor = np.zeros((1, len(NAMES), WIDEST)), np.zeros((1, len(NAMES), WIDEST, WIDEST))
-    weight = np.full((1, x.size), 1e4)
-    fit_families(
-        np.array([x.size]), x[None], np.log(x)[None], values[None], weight, parameter_counts(), mean, precision,
-        STEPS, parameters, factor, np.zeros((1, len(NAMES))),
-    )  # fmt: skip
+    points = Points(np.array([x.size]), x[None], np.log(x)[None], values[None], np.full((1, x.size), 1e4))
+    families = Families(parameter_counts(), mean, precision)
+    fit_families(points, families, parameters, factor, np.zeros((1, len(NAMES))))
     row = NAMES.index(name)
     return parameters[0, row], factor[0, row], mean[row], precision[row]
 
@@ -90,15 +89,17 @@ def points_of(rate, until, count=12, sd=0.02):
     """An exact exponential rise from 1 to 1.8 over a share of the run; and the mean of its last three, and their p."""
     p = np.linspace(0, until, count)
     v = 1 + 0.8 * np.expm1(-rate * p) / np.expm1(-rate * until)
-    return 1 + 100 * p, v, np.full(count, sd**-2.0), float(v[-3:].mean()), float(p[-3:].mean())
+    x = 1 + 100 * p
+    points = Points(np.array([count]), x[None], np.log(x)[None], v[None], np.full((1, count), sd**-2.0))
+    return points, float(v[-3:].mean()), float(p[-3:].mean())
 
 
 def median_rate(rate, until, temper=TEMPER):
-    x, v, weight, level, center = points_of(rate, until)
-    grid, amplitude, share = (np.empty(RATES) for _ in range(3))
-    weigh_rates(len(x), x, v, weight, level, center, USUAL, temper, grid, amplitude, share)
-    assert share.sum() == pytest.approx(1)
-    return float(np.exp(np.interp(median_place(share), np.arange(RATES), np.log(grid))))
+    points, level, center = points_of(rate, until)
+    grid = Rates(*(np.empty(RATES) for _ in range(3)))
+    weigh_rates(points, 0, level, center, USUAL, temper, grid)
+    assert grid.share.sum() == pytest.approx(1)
+    return float(np.exp(np.interp(median_place(grid.share), np.arange(RATES), np.log(grid.rate))))
 
 
 def test_the_usual_rate_yields_to_a_prefix_that_is_slower():
@@ -117,12 +118,12 @@ def test_a_faster_prefix_counts_as_much_as_the_power_says():
 
 
 def test_one_value_leaves_the_usual_rate():
-    x, v = np.array([1.0]), np.array([1.5])
-    grid, amplitude, share = (np.empty(RATES) for _ in range(3))
-    weigh_rates(1, x, v, np.array([2500.0]), 1.5, 0.0, USUAL, TEMPER, grid, amplitude, share)
-    assert grid[7] == pytest.approx(USUAL)
-    assert median_place(share) == pytest.approx(7)
-    assert share == pytest.approx(share[::-1])
+    points = Points(np.array([1]), *(np.array([[value]]) for value in (1.0, 0.0, 1.5, 2500.0)))
+    grid = Rates(*(np.empty(RATES) for _ in range(3)))
+    weigh_rates(points, 0, 1.5, 0.0, USUAL, TEMPER, grid)
+    assert grid.rate[7] == pytest.approx(USUAL)
+    assert median_place(grid.share) == pytest.approx(7)
+    assert grid.share == pytest.approx(grid.share[::-1])
 
 
 def test_places_of_medians():
@@ -137,11 +138,11 @@ def test_places_of_medians():
 
 
 def test_what_is_ahead_grows_with_time_and_is_right_where_the_rate_is_known():
-    x, v, weight, level, center = points_of(3.0, 0.6, count=16, sd=0.005)
+    points, level, center = points_of(3.0, 0.6, count=16, sd=0.005)
     scale = np.zeros((1, SCALE_WIDTH))
     scale[0, LEVEL], scale[0, CENTER] = level, center
     share, mean, variance = np.array([[0.6, 0.8, 1.0]]), np.empty((1, 3)), np.empty((1, 3))
-    rises_ahead(np.array([16]), x[None], v[None], weight[None], scale, USUAL, TEMPER, share, mean, variance)
+    rises_ahead(points, scale, USUAL, TEMPER, share, mean, variance)
     rise = 0.8 / -np.expm1(-3.0 * 0.6)
     assert mean[0] == pytest.approx(rise * (np.exp(-3.0 * center) - np.exp(-3.0 * share[0])), abs=0.02)
     assert (np.diff(mean[0]) > 0).all()

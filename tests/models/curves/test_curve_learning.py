@@ -8,8 +8,9 @@ import pytest
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.curves.finished import FinishedCurves, scaled, thinned
 from jobcast.models.curves.fitting import parameter_counts
-from jobcast.models.curves.kernels import HUBER, STEPS, family_values, fit_families, predict_families
+from jobcast.models.curves.kernels import HUBER, family_values, fit_families, predict_families
 from jobcast.models.curves.learning import learn_prior, pymc
+from jobcast.models.curves.points import Families, Points
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
 from tests.models.curves.formulas import FORMULAS
@@ -161,10 +162,9 @@ def _laplace(name, x, v, sd, prior, ends) -> tuple[np.ndarray, np.ndarray]:
     """Means and widths of 90 % intervals."""
     (mean, precision, _), row = prior.arrays(), NAMES.index(name)
     fitted, factor = np.zeros((1, len(NAMES), WIDEST)), np.zeros((1, len(NAMES), WIDEST, WIDEST))
-    fit_families(
-        np.array([len(x)]), x[None], np.log(x)[None], v[None], np.full((1, len(x)), sd**-2.0), parameter_counts(),
-        mean, precision, STEPS, fitted, factor, np.zeros((1, len(NAMES))),
-    )  # fmt: skip
+    points = Points(np.array([len(x)]), x[None], np.log(x)[None], v[None], np.full((1, len(x)), sd**-2.0))
+    families = Families(parameter_counts(), mean, precision)
+    fit_families(points, families, fitted, factor, np.zeros((1, len(NAMES))))
     value, variance = np.empty((2, 1, len(NAMES), len(ends)))
     predict_families(ends[None], parameter_counts(), fitted, factor, value, variance)
     return value[0, row], 2 * 1.645 * np.sqrt(variance[0, row])
