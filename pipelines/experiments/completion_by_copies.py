@@ -74,6 +74,8 @@ def answer_by_copies(
     """
     rule, spec = find_policy(ask.policy), ask.spec
     _check(experiment.trace, rule, question, pool)
+    if experiment.recorded:
+        _check_open(experiment.trace, question)
     if question.job == NEW:
         _check_room(experiment, rule, question, pool)
     whole = rule.kind in WHOLE
@@ -226,6 +228,15 @@ def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None)
         raise TraceError(f"{trace.source.path}: holds no job {question.job!r}; pass one of its job ids, or {NEW}")
     if at_s > question.at_s:
         raise TraceError(f"job {question.job}: is not submitted by {iso(question.at_s)}; ask later")
+
+
+def _check_open(trace: Trace, question: Question) -> None:
+    """Refuse a job that had finished, as the trace has it. Raises TraceError."""
+    ended_s = dict(zip(trace.jobs["job_id"], trace.end_s.tolist(), strict=True)).get(question.job, np.inf)
+    if ended_s <= question.at_s:
+        raise TraceError(
+            f"job {question.job}: has finished at {iso(ended_s)}, before {iso(question.at_s)}; ask earlier"
+        )
 
 
 def _pool_of_new(trace: Trace, pool: str | None) -> str:
