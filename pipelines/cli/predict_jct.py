@@ -196,6 +196,7 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
         ask_gpus=whole_numbers(asked["ask_gpus"], "--ask-gpus"),
         size_s=asked["size_s"],
         model=asked["model"],
+        time_limit_s=asked["time_limit_s"],
         futures=asked["futures"] or FUTURES,
         seed=asked["seed"],
         sizes=asked["sizes"] or FORECAST,
@@ -227,7 +228,7 @@ def _answering(
 
     def answer(question: Question, progress: Step | None) -> tuple[dict[str, Any], list[JobAnswers]]:
         if rule.kind == ELASTIC:
-            refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
+            refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin", "time_limit_s")
             found = answer_jct(trace, place, rule.name, settings, question, from_s, model, progress)
             return {"sizes": question.sizes}, found
         now = asked["begin"] == RECORDED

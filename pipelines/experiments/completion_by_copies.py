@@ -117,7 +117,7 @@ def _new_job(trace: Trace, question: Question, pool: str | None, watched: Watche
         # Work is told as on one GPU; whole jobs hold all of theirs.
         work_s = np.nan if question.size_s is None else question.size_s / gpus
         watch = AtInstant(question.at_s, NEW, work_s=work_s)
-        watched(with_new(trace, question.at_s, gpus, pool, work_s), watch)
+        watched(with_new(trace, question.at_s, gpus, pool, work_s, question.time_limit_s), watch)
         stands, point, drawn = _found(watch)
         # A new job of unknown work has futures, drawn from others, but no point.
         result = Completion() if question.size_s is None else point
@@ -248,7 +248,9 @@ def _widths_of_new(trace: Trace, question: Question) -> tuple[int, ...]:
     return question.ask_gpus or (int(np.median(trace.gpus)),)
 
 
-def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: float) -> Trace:
+def with_new(
+    trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: float, limit_s: float | None = None
+) -> Trace:
     """The trace with one job more; nobody reads its run time, which stands for one where none is declared."""
     row = {
         "job_id": NEW,
@@ -258,6 +260,9 @@ def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: floa
         "duration": float(np.nanmedian(trace.duration_s)) if np.isnan(run_s) else run_s,
     }
     schema = {name: trace.jobs.schema[name] for name in row}
+    if limit_s is not None:
+        row["time_limit_s"] = limit_s
+        schema["time_limit_s"] = trace.jobs.schema.get("time_limit_s", pl.Float64())
     added = pl.DataFrame({name: [value] for name, value in row.items()}).cast(schema)  # type: ignore[arg-type]
     # Columns that the new job does not tell stay empty; ties keep their order.
     jobs = pl.concat([trace.jobs, added], how="diagonal").sort("submit_time", "job_id", maintain_order=True)
