@@ -54,7 +54,9 @@ def refuse_of_elastic(policy: str, asked: Mapping[str, Any], *names: str) -> Non
     """Raise ConfigError for options of other policies that were given with an elastic one."""
     for name in names:
         if asked[name] is not None:
-            raise ConfigError(f"--{name}: does not go with {policy}, whose jobs declare their sizes; leave it out")
+            raise ConfigError(
+                f"--{name.replace('_', '-')}: does not go with {policy}, whose jobs declare their sizes; leave it out"
+            )
 
 
 SCORE_FUTURES = 100

@@ -62,7 +62,7 @@ UNTRAINED = (
     "(`jobcast train job-duration`, or name a source by --forecasts)"
 )
 MOST_INSTANTS = 200
-"""Times that a job is asked about again, at most."""
+"""Times that a job is asked about again, at most: one that is starved never finishes."""
 Answering = Callable[[Question, Step | None], tuple[dict[str, Any], list[JobAnswers]]]
 """What the run went by, and the jobs that were asked about; tells its progress."""
 Combining = Callable[[float, list[JobAnswers]], tuple[list[JobAnswers], WaitForecasts | None]]
@@ -107,7 +107,12 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     if learned is not None:
         result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
     if asked["every_h"]:
-        result["again"] = _again(answering, combine, question, asked["every_h"], trackers, clock)
+        later = [question.at_s + number * asked["every_h"] * HOUR_S for number in range(1, MOST_INSTANTS + 1)]
+        # Of a recorded queue nobody knows what became of it since; a replay goes on by itself.
+        told = [at_s for at_s in later if asked["begin"] != RECORDED or at_s <= trace.last_known_s]
+        result["again"] = _again(answering, combine, question, told, trackers, clock)
+        if len(told) < len(later) and not any("finished" in one for one in result["again"]):
+            console.note(f"--every: stops at {iso(trace.last_known_s)}, the last that the trace tells of")
     if asked["plot"]:
         title = f"When will job {result['job_id']} start and end? {rule.name}, asked at {clock.dated(clock.at_s)}"
         write_plot(
@@ -191,6 +196,7 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
         ask_gpus=whole_numbers(asked["ask_gpus"], "--ask-gpus"),
         size_s=asked["size_s"],
         model=asked["model"],
+        time_limit_s=asked["time_limit_s"],
         futures=asked["futures"] or FUTURES,
         seed=asked["seed"],
         sizes=asked["sizes"] or FORECAST,
@@ -222,7 +228,7 @@ def _answering(
 
     def answer(question: Question, progress: Step | None) -> tuple[dict[str, Any], list[JobAnswers]]:
         if rule.kind == ELASTIC:
-            refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
+            refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin", "time_limit_s")
             found = answer_jct(trace, place, rule.name, settings, question, from_s, model, progress)
             return {"sizes": question.sizes}, found
         now = asked["begin"] == RECORDED
@@ -302,15 +308,14 @@ def _again(
     answer: Answering,
     combine: Combining,
     question: Question,
-    every_h: float,
+    later_s: Sequence[float],
     trackers: Mapping[str, IntervalTracker],
     clock: Clock,
 ) -> list[dict[str, Any]]:
     """The same question at later instants, until the job has finished."""
     rows: list[dict[str, Any]] = []
-    # A bound, for a job that is starved never finishes.
-    for number in range(1, MOST_INSTANTS + 1):
-        later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
+    for at_s in later_s:
+        later = replace(question, at_s=at_s)
         try:
             _, futures = answer(later, None)
         # The job has ended by then, which the error says.

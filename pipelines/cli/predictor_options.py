@@ -80,6 +80,12 @@ question_options = options.several(
     _of(JCT, "--pool", metavar="NAME", help="the new job's pool."),
     _of(JCT, "--ask-gpus", metavar="N,N", help="other GPUs for the job, one answer each."),
     _of(JCT, "--size-s", type=options.Finite(min=0, min_open=True), help="its work, seconds on one GPU."),
+    _of(
+        JCT,
+        "--time-limit-s",
+        type=options.Finite(min=0, min_open=True),
+        help="the new job's time limit, which back-filling goes by; default none.",
+    ),
     _of(JCT, "--model", metavar="NAME", help="its model."),
     _of(JCT, "--by", metavar="TIME", help="the chance that it has finished by then."),
     _of(JCT, "--every", "every_h", type=options.Finite(min=0, min_open=True), help="ask again every N hours."),

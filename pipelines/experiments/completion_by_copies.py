@@ -74,6 +74,8 @@ def answer_by_copies(
     """
     rule, spec = find_policy(ask.policy), ask.spec
     _check(experiment.trace, rule, question, pool)
+    if experiment.recorded:
+        _check_open(experiment.trace, question)
     if question.job == NEW:
         _check_room(experiment, rule, question, pool)
     whole = rule.kind in WHOLE
@@ -115,7 +117,7 @@ def _new_job(trace: Trace, question: Question, pool: str | None, watched: Watche
         # Work is told as on one GPU; whole jobs hold all of theirs.
         work_s = np.nan if question.size_s is None else question.size_s / gpus
         watch = AtInstant(question.at_s, NEW, work_s=work_s)
-        watched(with_new(trace, question.at_s, gpus, pool, work_s), watch)
+        watched(with_new(trace, question.at_s, gpus, pool, work_s, question.time_limit_s), watch)
         stands, point, drawn = _found(watch)
         # A new job of unknown work has futures, drawn from others, but no point.
         result = Completion() if question.size_s is None else point
@@ -228,6 +230,15 @@ def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None)
         raise TraceError(f"job {question.job}: is not submitted by {iso(question.at_s)}; ask later")
 
 
+def _check_open(trace: Trace, question: Question) -> None:
+    """Refuse a job that had finished, as the trace has it. Raises TraceError."""
+    ended_s = dict(zip(trace.jobs["job_id"], trace.end_s.tolist(), strict=True)).get(question.job, np.inf)
+    if ended_s <= question.at_s:
+        raise TraceError(
+            f"job {question.job}: has finished at {iso(ended_s)}, before {iso(question.at_s)}; ask earlier"
+        )
+
+
 def _pool_of_new(trace: Trace, pool: str | None) -> str:
     """Where several pools leave it open a new job is of the pool that a flat cluster has."""
     return pool or (trace.pools[0] if len(trace.pools) == 1 else FLAT_POOL)
@@ -237,7 +248,9 @@ def _widths_of_new(trace: Trace, question: Question) -> tuple[int, ...]:
     return question.ask_gpus or (int(np.median(trace.gpus)),)
 
 
-def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: float) -> Trace:
+def with_new(
+    trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: float, limit_s: float | None = None
+) -> Trace:
     """The trace with one job more; nobody reads its run time, which stands for one where none is declared."""
     row = {
         "job_id": NEW,
@@ -247,6 +260,9 @@ def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: floa
         "duration": float(np.nanmedian(trace.duration_s)) if np.isnan(run_s) else run_s,
     }
     schema = {name: trace.jobs.schema[name] for name in row}
+    if limit_s is not None:
+        row["time_limit_s"] = limit_s
+        schema["time_limit_s"] = trace.jobs.schema.get("time_limit_s", pl.Float64())
     added = pl.DataFrame({name: [value] for name, value in row.items()}).cast(schema)  # type: ignore[arg-type]
     # Columns that the new job does not tell stay empty; ties keep their order.
     jobs = pl.concat([trace.jobs, added], how="diagonal").sort("submit_time", "job_id", maintain_order=True)

@@ -53,6 +53,7 @@ class Question:
     ask_gpus : most GPUs of the new job, one answer each; of a job of the trace others than its own, beside it
     size_s : declared work of the new job, seconds on one GPU; None where it is to be drawn like that of others
     model : of the new job
+    time_limit_s : of the new job, of whole ones; None where it has none
     futures, seed : how many are drawn, from which seed
     sizes : `FORECAST` where sizes are drawn from jobs that ended, `DECLARED` where they are as declared
     by_s : instant whose chance to be kept is asked, seconds from the epoch
@@ -64,6 +65,7 @@ class Question:
     ask_gpus: tuple[int, ...] = ()
     size_s: float | None = None
     model: str | None = None
+    time_limit_s: float | None = None
     futures: int = 200
     seed: int = 0
     sizes: str = FORECAST
@@ -286,7 +288,7 @@ def combined(answer: Answer, levels: Sequence[float], starts_s: Floats, weight: 
 def refuse_what_if(question: Question, option: str, given: str | None) -> None:
     """Refuse to ask about jobs of the trace as if they had asked for something else. Raises ConfigError."""
     whose = "every job" if question.job is None else f"job {question.job}"
-    for name, value in (("--size-s", question.size_s), (option, given)):
+    for name, value in (("--size-s", question.size_s), ("--time-limit-s", question.time_limit_s), (option, given)):
         if value:
             raise ConfigError(f"{name}: {whose} is in the trace with what it asked for; pass --job {NEW}")
     if question.job is None and question.ask_gpus:

@@ -72,6 +72,18 @@ def test_jobs_without_an_end_are_pointed_at(shell, csv, queue):
     assert {line.split()[0] for line in told.out.splitlines()[2:]} == {"b", "c"}
 
 
+def test_a_recorded_queue_is_not_asked_about_beyond_what_the_trace_tells(shell, csv, queue):
+    """The last that is known is c's submission at 290 s: at 150, 200 and 250 s b runs, at 300 s nobody knows."""
+    rows = ["a,p,0,0,100,100,1", "b,p,50,100,,,1", "c,q,290,,,,1"]
+    trace = csv(*rows, name="recorded.csv", header=RECORDED)
+    words = ("predict", "jct", "--trace", trace, *queue[2:], "--begin", "recorded", "--no-ledger")
+    asked = shell.works(*words, "--job", "b", "--at", "100", "--every", f"{50 / 3600}", "--json", "-")
+    assert [one["at"][-6:] for one in json.loads(asked.out)["again"]] == ["02:30Z", "03:20Z", "04:10Z"]
+    assert "--every: stops at 1970-01-01T00:04:50Z, the last that the trace tells of" in asked.err
+    line = shell.refuses(*words, "--job", "a", "--at", "200")
+    assert "job a: has finished at 1970-01-01T00:01:40Z, before 1970-01-01T00:03:20Z; ask earlier" in line
+
+
 def test_promises_are_judged_by_what_simulate_wrote(shell, queue, ask):
     """Every promise made along the run; the run itself is what happened."""
     for at in range(3000, 9000, 1500):

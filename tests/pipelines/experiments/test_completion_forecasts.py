@@ -57,6 +57,22 @@ def test_predict_jct_of_a_new_job_at_several_widths(shell, csv):
     assert again["answers"] == told["answers"]  # nothing after the instant is read
 
 
+@pytest.mark.parametrize(("words", "ends_s"), [((), 1600.0), (("--time-limit-s", "600"), 520.0)])
+def test_a_new_job_back_fills_by_its_time_limit(shell, csv, words, ends_s):
+    """On two of four GPUs a runs until 1000 s, b waits for all four until 1100 s; there is room for 600 s before b."""
+    trace = csv("a,p,0,1000,2,1000", "b,p,10,100,4,100", header="job_id,pool,submit_time,duration,gpus,time_limit_s")
+    asked = ("predict", "jct", "--trace", trace, "--gpus", "4", "--policy", "easy", "--sizes", "declared", "--at", "20")
+    told = shell.json(*asked, "--job", "new", "--ask-gpus", "1", "--size-s", "500", *words)
+    assert 20.0 + told["answers"][0]["point_h"] * 3600 == pytest.approx(ends_s, abs=1e-3)
+
+
+def test_a_time_limit_is_of_new_whole_jobs(shell, queue):
+    asked = ("predict", "jct", *queue, "--at", "25", "--policy", "fcfs", "--time-limit-s", "60")
+    assert "--time-limit-s: job b is in the trace with what it asked for" in shell.refuses(*asked, "--job", "b")
+    asked = (*asked[:4], "--policy", "elastic_fifo", "--gpus", "4", "--time-limit-s", "60")
+    assert "--time-limit-s: does not go with elastic_fifo" in shell.refuses(*asked)
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
