@@ -167,16 +167,17 @@ def _check_successions(jobs: Sequence[Job], successions: Mapping[str, Succession
 def drop_too_wide(workload: Workload) -> tuple[Workload, int]:
     """Leave out the jobs that are wider than their pool's quota; the count of those comes second."""
     quotas = workload.quotas()
-    return _keep(workload, lambda job: job.gpus <= quotas.get(job.pool, job.gpus))
+    return keep_jobs(workload, lambda job: job.gpus <= quotas.get(job.pool, job.gpus))
 
 
 def pools_only(workload: Workload) -> tuple[Workload, int]:
     """Leave out the jobs of pools without capacity; the count of those comes second."""
     quotas = workload.quotas()
-    return _keep(workload, lambda job: job.pool in quotas)
+    return keep_jobs(workload, lambda job: job.pool in quotas)
 
 
-def _keep(workload: Workload, wanted: Callable[[Job], bool]) -> tuple[Workload, int]:
+def keep_jobs(workload: Workload, wanted: Callable[[Job], bool]) -> tuple[Workload, int]:
+    """Leave out the jobs that are not wanted; the count of those comes second."""
     rows = [row for row in zip(workload.jobs, workload.outcomes, strict=True) if wanted(row[0])]
     kept = replace(workload, jobs=[job for job, _ in rows], outcomes=[outcome for _, outcome in rows])
     return kept, len(workload.jobs) - len(rows)

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.hardware import FLAT_POOL, Cluster
-from jobcast.domain.jobs import Outcome, Pool
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.scheduling_rules import NO_RULES
 from jobcast.pipelines.experiments.scaling_jobs import ScalingJobs, ScalingTables, scaled
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario
@@ -28,7 +29,7 @@ from jobcast.schedulers.pool_policies import BackfillSettings
 from jobcast.schedulers.registry import local_of
 from jobcast.schedulers.settings import Settings, read_settings
 from jobcast.simulator.draws import draw_key, uniform
-from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
+from jobcast.simulator.workload import Workload, drop_too_wide, keep_jobs, pools_only
 from jobcast.traces.table import Trace
 from jobcast.traces.think_times import find_successors
 from jobcast.traces.trainings import Trainings, TrainingTables
@@ -201,10 +202,23 @@ def _kept(workload: Workload, drop_wide: bool, only_pools: bool) -> tuple[Worklo
     for asked, rule, reason in (
         (only_pools, pools_only, "of pools without capacity"),
         (drop_wide, drop_too_wide, "wider than their pool"),
+        # Under all policies, so that those that know accounts meet the same jobs as those that do not.
+        (drop_wide and workload.rules != NO_RULES, _within_limits, "wider than limits of their account or QOS"),
     ):
         if asked:
             workload, dropped[reason] = rule(workload)
     return workload, dropped
+
+
+def _within_limits(workload: Workload) -> tuple[Workload, int]:
+    rooms = _rooms(Accounting(workload.rules, ranked=False), workload.jobs)
+    room = {job.seq: room for job, room in zip(workload.jobs, rooms.tolist(), strict=True)}
+    return keep_jobs(workload, lambda job: job.gpus <= room[job.seq])
+
+
+def _rooms(books: Accounting, jobs: Sequence[Job]) -> Floats:
+    """GPUs that limits of accounts and QOS leave to each job where nobody runs, (n,)."""
+    return books.rooms(np.array([books.number(job) for job in jobs], dtype=np.int64))
 
 
 def _check(workload: Workload, path: str) -> None:
@@ -297,13 +311,13 @@ def _rules_told(rule: PolicySpec, own: Any, scenario: RigidScenario) -> list[str
             "priority: {age: 1000, fairshare: 10000}, or leave it out"
         )
     books = Accounting(rules, ranked=False)
-    rooms = books.rooms(np.array([books.number(job) for job in jobs]))
+    rooms = _rooms(books, jobs)
     stuck = np.flatnonzero(np.array([job.gpus for job in jobs]) > rooms)
     if len(stuck):
         job = jobs[int(stuck[0])]
         raise TraceError(
             f"{scenario.trace.source.path}: job {job.job_id} asks for {job.gpus} GPUs, and limits of its account or "
-            f"QOS leave it {max(0.0, rooms[stuck[0]]):g} at most ({len(stuck)} such jobs); raise them, or drop the jobs"
+            f"QOS leave it {max(0.0, rooms[stuck[0]]):g} at most ({len(stuck)} such jobs); raise them, or pass --drop-too-wide"
         )
     unknown = sorted({account_of(job) for job in jobs} - rules.accounts.keys()) if rules.accounts else []
     return [f"accounts: {_some(unknown)} not in the cluster file; 1 share each, no limits"] if unknown else []

@@ -85,6 +85,17 @@ def test_weights_and_limits_of_the_cluster_file(shell, trace, tmp_path):
     assert "fcfs knows no accounts: priority and limits of the cluster file are left aside" in aside.err
 
 
+def test_who_never_fits_its_own_limits_is_left_out_if_asked_and_by_forecasts(shell, trace, tmp_path):
+    # a and b ask for 3 and 4 GPUs; with two of an account's d would wait for c.
+    place = file(tmp_path, CLUSTER + "accounts: {lab: {user_gpus: 2}, guests: {user_gpus: 1}}")
+    words = ("--trace", trace, "--cluster", place, "--policy", "easy")
+    found = shell.works("simulate", *words, "--drop-too-wide", "--baseline", "fcfs", "--out", "log.csv")
+    assert "dropped 2: wider than limits of their account or QOS" in found.err
+    assert pl.read_csv("log.csv")["job_id"].to_list() == ["c", "d"]
+    asked = shell.json("predict", "jct", *words, "--begin", "recorded", "--at", "150", "--sizes", "declared")
+    assert [job["job_id"] for job in asked["jobs"]] == ["d"]
+
+
 @pytest.mark.parametrize("policy", ["easy", "conservative_backfill"])
 def test_limits_are_asked_for_where_there_are_none(shell, csv, policy):
     line = shell.refuses("simulate", "--trace", csv("a,p,0,100,1"), "--gpus", "4", "--policy", policy)
@@ -117,7 +128,7 @@ def test_a_backtest_lists_what_they_lack(shell, csv):
         (("--set", "bf_max_job_test=-1"), "", "setting bf_max_job_test must be a whole number >= 0, got -1"),
         (("--set", "priority=multifactor"), "", "priority=multifactor needs weights; give --cluster FILE with"),
         ((), "accounts: {lab: {user_gpus: 2}}", "job a asks for 3 GPUs, and limits of its account or QOS leave it 2"),
-        ((), "accounts: {lab: {grp_jobs: 0}}", "leave it 0 at most (2 such jobs); raise them, or drop the jobs"),
+        ((), "accounts: {lab: {grp_jobs: 0}}", "leave it 0 at most (2 such jobs); raise them, or pass --drop-too-wide"),
         ((), "account: {lab: {}}", "account is not known; did you mean accounts? known are nodes, pools, energy,"),
     ],
 )
