@@ -218,6 +218,7 @@ CALIBRATION = re.compile(r"(^|/)(ece|coverage\w*|miss_rate|under_predicted|thres
 """Figures that say how far stated chances hold."""
 METADATA = "metadata.json"
 MOST_POOLS = 20  # by name
+MOST_CHARACTERS = 5000  # of a description, MLflow's column
 
 
 def summary_of(model: object) -> str:
@@ -273,6 +274,14 @@ def with_gains(text: str, gains: Sequence[Mapping[str, Any]]) -> str:
         return "\n\n".join(filter(None, (text.rstrip(), gains_section(gains)))) + "\n"
     _, mark, rest = after.partition("\n## ")
     return f"{before}{gains_section(gains)}\n{mark}{rest}"
+
+
+def description_of(text: str) -> str:
+    """A card as a version's description: its whole lines that MLflow has room for; PostgreSQL refuses more."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    end = f"\n\nToo long to be shown whole: see `jobcast models show`, and `{CARD_MARKDOWN}` beside the model.\n"
+    return text[: MOST_CHARACTERS - len(end)].rpartition("\n")[0].rstrip() + end
 
 
 def _trained_on(card: ModelCard, tags: Mapping[str, str]) -> str:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobcast.models.registry.cards import DRAWINGS, HEADLINES, ModelVersion, figure_name, headlines, with_gains
+from jobcast.models.registry.cards import (
+    DRAWINGS,
+    HEADLINES,
+    ModelVersion,
+    description_of,
+    figure_name,
+    headlines,
+    with_gains,
+)
 from jobcast.models.registry.runs import log_numbers, open_run, run_tags
 from jobcast.models.registry.store import Store
 from jobcast.models.registry.stores import store_of
@@ -113,7 +121,7 @@ def _log_backtest(
     rows = [{**one, **gain, "policy": gain["label"]} for one in last for gain in one["gains"]]
     number = str(version.version)
     text = client.get_model_version(version.name, number).description or ""
-    client.update_model_version(version.name, number, with_gains(text, rows))
+    client.update_model_version(version.name, number, description_of(with_gains(text, rows)))
     client.set_model_version_tag(version.name, number, BACKTESTS_TAG, json.dumps(last))
     return run_id
 

@@ -11,10 +11,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import jobcast
 from jobcast.models.registry.cards import RegisteredModel
@@ -82,12 +81,6 @@ def _git(folder: Path, *words: str) -> str | None:
     return done.stdout.strip()
 
 
-T = TypeVar("T")
-
-METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
-PARAMS_A_BATCH = 100
-
-
 @dataclass(frozen=True, slots=True)
 class Swept:
     """What died commands had left.
@@ -144,16 +137,8 @@ def log_numbers(
         for step, value in enumerate(values)
         if isfinite(value)
     ]
-    for some in _batches([Param(name, str(value)) for name, value in params.items()], PARAMS_A_BATCH):
-        client.log_batch(run_id, params=some)
-    for few in _batches(figures, METRICS_A_BATCH):
-        client.log_batch(run_id, metrics=few)
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while some := list(islice(rest, size)):
-        yield some
+    # The client makes as many calls of it as a server takes.
+    client.log_batch(run_id, metrics=figures, params=[Param(name, str(value)) for name, value in params.items()])
 
 
 def sweep_store(home: Path) -> Swept:

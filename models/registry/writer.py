@@ -21,6 +21,7 @@ from jobcast.models.registry.cards import (
     ModelCard,
     ModelVersion,
     content_sha256,
+    description_of,
     flatten_metrics,
     headlines,
     model_card,
@@ -153,8 +154,9 @@ def write_version(
         model, tags["card_sha256"] = _log_model(client, store, run_id, experiment_id, folder, card, tags, text)
         _ensure_name(client, card.name, summary_of(predictor))
         # The source is the place itself: a "models:/..." one would be looked up at the global tracking address.
+        shown = description_of(text)
         made = client.create_model_version(
-            card.name, model.artifact_location, run_id, tags=tags, description=text, model_id=model.model_id
+            card.name, model.artifact_location, run_id, tags=tags, description=shown, model_id=model.model_id
         )
         number = int(made.version)
         # Locks hold on one machine; of clients elsewhere the lowest number wins.

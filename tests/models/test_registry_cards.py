@@ -13,6 +13,7 @@ from jobcast.models.registry.cards import (
     ModelCard,
     ModelVersion,
     content_sha256,
+    description_of,
     figure_name,
     flatten_metrics,
     gains_section,
@@ -215,3 +216,12 @@ def test_gains_end_a_text_without_sections_after_them(before, begin):
 def test_an_interval_without_one_end_is_none(ends):
     gain = {name: value for name, value in GAIN.items() if name not in ("low", "high")} | ends
     assert gains_section([gain]).endswith("| 1.235 |  | week | 1970-01-03 to 1970-01-04 |")
+
+
+def test_a_description_has_the_whole_lines_that_mlflow_has_room_for():
+    text = 50 * (99 * "x" + "\n")
+    assert description_of(text) == text
+    *lines, empty, end = description_of(f"{text}y").splitlines()
+    assert (set(lines), empty) == ({99 * "x"}, "")
+    assert end.startswith("Too long to be shown whole")
+    assert 4899 < len(description_of(f"{text}y")) <= 5000

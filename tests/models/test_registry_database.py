@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
@@ -79,3 +80,28 @@ def test_reading_imports_no_mlflow(registry):
         [sys.executable, "-c", READS, str(registry.home)], capture_output=True, text=True, check=True, timeout=100
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_only_the_draft_of_a_new_database_does_without_the_disk(tmp_path, monkeypatch, create_database):
+    from mlflow.store.db import utils
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.pool import Pool
+
+    unguarded = set()
+
+    def watch(connection, record):
+        file = connection.execute("PRAGMA database_list").fetchone()[2]
+        connection.set_trace_callback(lambda said: "synchronous" in said and unguarded.add(Path(file).name))
+
+    def meanwhile(*_args, **_kwargs):
+        create_engine(f"sqlite:///{tmp_path}/other.db").connect().close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(utils, "_upgrade_db", meanwhile)
+    event.listen(Pool, "connect", watch)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            create_database(tmp_path / "mlruns" / "mlflow.db")
+    finally:
+        event.remove(Pool, "connect", watch)
+    assert unguarded == {"mlflow.db"}

@@ -203,6 +203,20 @@ def test_a_backtest_is_kept_beside_its_versions(registry):
     assert registry.load(version).name == "new-load"
 
 
+def test_a_description_is_no_longer_than_any_database_takes(registry, variant, card):
+    many = {f"parameter_{number}": number for number in range(300)}
+    version = registry.register(variant("new-load", 4), card(parameters=many))
+    assert "- parameter_299: 299\n" in (registry.folder(version) / "model_card.md").read_text()
+    gain = {"policy": "sia", "against": "fcfs", "ratio": 2.5}
+    gains = [{**gain, "label": f"sia registry {number} {'of a long name' * 10}"} for number in range(30)]
+    first = registry.resolve("new-load", 1)
+    log_backtest(registry.home, BacktestRecord("week", "7" * 64, "2024-01-01", "2024-01-09", [(first, gains)]))
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    texts = [client.get_model_version("new-load", number).description for number in ("1", "2")]
+    assert all(4500 < len(text) <= 5000 for text in texts)
+    assert "| sia registry 0 " in texts[0]
+
+
 def test_a_loaded_predictor_answers_as_the_fitted_one(registry, predictors):
     arrivals = registry.load(registry.resolve("will-jobs-arrive"))
     rows = np.random.default_rng(0).uniform(0, 5, (20, 2, len(arrivals.feature_names_)))
@@ -292,9 +306,9 @@ def test_a_store_that_cannot_be_read(registry, content):
 
 def test_a_store_that_cannot_be_written(registry, saved, card):
     (registry.home / "mlruns" / "mlflow.db").write_bytes(b"this is no database" * 100)
-    assert str(registry.home / "mlruns" / "mlflow.db") in refused(
-        RegistryError, "", registry.register, saved["new-load"], card()
-    )
+    line = refused(RegistryError, "", registry.register, saved["new-load"], card())
+    assert line.startswith(f"{registry.home / 'mlruns' / 'mlflow.db'}: cannot be read as jobcast's model store (")
+    assert "file is not a database)" in line
 
 
 def test_files_that_changed_or_went_away(registry):
