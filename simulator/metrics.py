@@ -273,27 +273,25 @@ def excess_pct(log: RunLog, fair_s: Floats) -> Floats:
 @needs("contention_events")
 def unfairness(log: RunLog, counted: Bools) -> Figures:
     """`unfairness_mean_pct` and `_p99_pct` against processor sharing, by the mean over events."""
-    return _mean_and_p99("unfairness", "", unfairness_pct(log)[counted])
+    return _mean_and_p99("", unfairness_pct(log)[counted])
 
 
 @needs()
 def unfairness_over_time(log: RunLog, counted: Bools) -> Figures:
     """The same by the mean over time."""
-    return _mean_and_p99("unfairness", "_over_time", unfairness_pct(log, over_time=True)[counted])
+    return _mean_and_p99("_over_time", unfairness_pct(log, over_time=True)[counted])
 
 
 @needs("shared_end_s")
 def unfairness_by_sharing(log: RunLog, counted: Bools) -> Figures:
     """The same against when each job would have ended if all had shared the GPUs equally."""
-    return _mean_and_p99(
-        "unfairness", "_by_sharing", excess_pct(log, log.columns["shared_end_s"] - log.submit_s)[counted]
-    )
+    return _mean_and_p99("_by_sharing", excess_pct(log, log.columns["shared_end_s"] - log.submit_s)[counted])
 
 
-def _mean_and_p99(name: str, suffix: str, values: Floats) -> Figures:
+def _mean_and_p99(suffix: str, values: Floats) -> Figures:
     values = values[np.isfinite(values)]
     p99 = float(np.percentile(values, 99)) if len(values) else np.nan
-    return {f"{name}_mean_pct{suffix}": _mean(values), f"{name}_p99_pct{suffix}": p99}
+    return {f"unfairness_mean_pct{suffix}": _mean(values), f"unfairness_p99_pct{suffix}": p99}
 
 
 # Forecasts

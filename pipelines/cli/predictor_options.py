@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 PREFIX = 0.2
 """Share of a curve's epochs that is seen, where nothing else is asked for."""
-# Reading options change how a trace is read, not what is asked of a predictor.
-COMMON = frozenset({"predictor", "trace_path", "json_to", "drop_outliers", "memory"})
-"""Parameters that go with every predictor."""
+COMMON = frozenset({"predictor", "trace_path", "json_to"})
+"""Parameters that go with every predictor; how a trace is read is no parameter of a command."""
 
 
 class Owned(click.Option):

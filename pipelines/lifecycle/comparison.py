@@ -17,14 +17,13 @@ from jobcast.pipelines.report.formatting import number, percent, signed
 Compared = dict[str, Any]
 
 
-def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str], draws: int = DRAWS, seed: int = 0) -> Compared:
+def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str]) -> Compared:
     """Figures of two versions on the same rows.
 
     Parameters
     ----------
     ours, theirs : rows by block; blocks that both hold are compared, those without rows are left out
     names : what to call the two, as keys
-    draws, seed : of the paired intervals: whole days are drawn, the same for both
 
     Returns
     -------
@@ -37,8 +36,8 @@ def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str], draws: in
     # Versions may forecast other horizons; those that both have are compared.
     for name in [name for name in ours if name in theirs and len(ours[name])]:
         mine, other = ours[name], theirs[name]
-        # The same days for both: what they share cancels out.
-        days = DayDraws(days_of(mine.time_s), draws, seed)
+        # Whole days are drawn, the same for both: what they share cancels out.
+        days = DayDraws(days_of(mine.time_s), DRAWS, 0)
         differences = mine.main_draws(days) - other.main_draws(days)
         figures = mine.figures(), other.figures()
         blocks[name] = {
@@ -56,7 +55,7 @@ def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str], draws: in
         "difference": float(np.mean(known)) if known else None,
         "interval": _mean_interval(drawn),
         "confidence": CONFIDENCE,
-        "draws": draws,
+        "draws": DRAWS,
     }
 
 

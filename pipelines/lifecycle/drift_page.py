@@ -83,7 +83,7 @@ def heatmap(title: str, weeks: Sequence[str], rows: Mapping[str, Sequence[float 
         {"row": names, "week": map(_day, of_week), "value": values},
         {"type": "rect"},
         {"shorthand": "week:O", "title": "week from"},
-        color=shade("", 0.0, top),
+        color=shade("", top),
         tooltip=["row:N", "week:O", {"field": "value", "type": "quantitative", "format": ",.3~r"}],
     )
 

@@ -177,7 +177,7 @@ def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Chart:
         {"shorthand": "from", **settings},
         zoom=True,
         x2="to:T",
-        color=shade("share of all GPUs at work", 0.0, 1.0, "~%"),
+        color=shade("share of all GPUs at work", 1.0, "~%"),
         tooltip=[Axis("from", "time").tooltip("from"), Axis("at work", "share").tooltip("value")],
     )
 

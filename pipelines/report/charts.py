@@ -378,12 +378,12 @@ def height_of(names: Sequence[str], step: int) -> int:
     return len(names) * max(step, 15 * max((name.count("\n") + 1 for name in names), default=1))
 
 
-def shade(title: str, least: float | None = 0.0, most: float | None = None, form: str = ",~r") -> "alt.Color":
-    """The channel of a number as a colour, readable with any colour vision."""
+def shade(title: str, most: float | None = None, form: str = ",~r") -> "alt.Color":
+    """The channel of a number of 0 or more as a colour, readable with any colour vision."""
     import altair as alt
 
-    ends = {name: end for name, end in (("domainMin", least), ("domainMax", most)) if end is not None}
-    scale = alt.Scale.from_dict({"scheme": "cividis", **ends})
+    end = {} if most is None else {"domainMax": most}
+    scale = alt.Scale.from_dict({"scheme": "cividis", "domainMin": 0.0, **end})
     legend = alt.Legend(title=title, gradientLength=160, titleFontWeight="normal", titleLimit=300, format=form)
     return alt.Color("value:Q", scale=scale, legend=legend)
 

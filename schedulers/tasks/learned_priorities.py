@@ -102,8 +102,8 @@ class LearnedPriorities(MlfH):
     settings : as of MLF-H
     """
 
-    def __init__(self, learned: Corrections, settings: MlfHSettings | None = None, name: str = "mlf_rl") -> None:
-        super().__init__(learned.settings(MlfHSettings() if settings is None else settings), name)
+    def __init__(self, learned: Corrections, settings: MlfHSettings | None = None) -> None:
+        super().__init__(learned.settings(MlfHSettings() if settings is None else settings), "mlf_rl")
         self.learned = learned
 
     def ranks(self, view: TaskView) -> Floats:
