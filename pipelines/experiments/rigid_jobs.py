@@ -317,7 +317,8 @@ def _rules_told(rule: PolicySpec, own: Any, scenario: RigidScenario) -> list[str
         job = jobs[int(stuck[0])]
         raise TraceError(
             f"{scenario.trace.source.path}: job {job.job_id} asks for {job.gpus} GPUs, and limits of its account or "
-            f"QOS leave it {max(0.0, rooms[stuck[0]]):g} at most ({len(stuck)} such jobs); raise them, or pass --drop-too-wide"
+            f"QOS leave it {max(0.0, rooms[stuck[0]]):g} at most ({len(stuck)} such jobs); raise them, or pass "
+            "--drop-too-wide"
         )
     unknown = sorted({account_of(job) for job in jobs} - rules.accounts.keys()) if rules.accounts else []
     return [f"accounts: {_some(unknown)} not in the cluster file; 1 share each, no limits"] if unknown else []
