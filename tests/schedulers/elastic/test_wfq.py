@@ -296,6 +296,7 @@ def test_who_may_wait_for_ever_is_in_the_way_of_others():
     assert [run.worst_cases[job].reason for job in (0, 1)] == [REASONS[CAPPED], REASONS[BLOCKED]]
     run = promised(Case(jobs, cluster_of(8)), WfqConfig(clip_demand_factor=0.9).policy())
     assert ends(run) == pytest.approx([inf, 25.0], rel=1e-5)
+    assert [run.worst_cases[job].reason for job in (0, 1)] == [REASONS[CAPPED], ""]
 
 
 def test_a_cap_of_no_gpu_stops_who_needs_no_least_either():
