@@ -18,20 +18,18 @@ from jobcast.domain.rounding_kernels import rounded
 def level(least: Floats, most: Floats, gpus: float) -> float:
     """The share of a job bound by neither its least nor its most, so that all shares add up to `gpus`.
 
-    With such a level L a job holds min(max(L, least), most). `gpus` lies between the sums of `least` and of `most`.
+    With such a level L a job holds min(max(L, least), most). `gpus` is at least the sum of `least`; where it is more
+    than that of `most`, the level is the highest of these, and everybody holds its most.
     """
-    steps, lows, tops = np.sort(np.concatenate((least, most))), np.sort(least), np.sort(most)
+    steps = np.sort(np.concatenate((least, most)))
+    # From each step on grows who is past its least and not at its most.
+    past = np.searchsorted(np.sort(least), steps, side="right")
+    growing = past - np.searchsorted(np.sort(most), steps, side="right")
     # GPUs held at each step: linear in between, so that interpolation is exact.
     held = np.empty(len(steps))
     held[0] = least.sum()
-    low, top = 0, 0
     for k in range(1, len(steps)):
-        # Up to this step grows who is past its least and not at its most.
-        while low < len(lows) and lows[low] <= steps[k - 1]:
-            low += 1
-        while top < len(tops) and tops[top] <= steps[k - 1]:
-            top += 1
-        held[k] = held[k - 1] + (low - top) * (steps[k] - steps[k - 1])
+        held[k] = held[k - 1] + growing[k - 1] * (steps[k] - steps[k - 1])
     return float(np.interp(gpus, held, steps))
 
 
@@ -46,23 +44,23 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     total, admitted = free.sum(), 0
     jobs = np.empty(view.count, dtype=np.int64)
     least, most = np.empty(view.count), np.empty(view.count)
-    needed, usable = 0.0, 0.0
+    needed = 0.0
     for i in range(view.count):
         job = view.active[i]
         # Nobody shrinks below its least, so that a late job with a large one may be left out.
         if needed + view.jobs.least[job] <= total + tolerance.GPUS:
             jobs[admitted], least[admitted] = job, view.jobs.least[job]
             most[admitted] = max(view.most[job], view.jobs.least[job])
-            needed, usable = needed + least[admitted], usable + most[admitted]
+            needed += least[admitted]
             admitted += 1
     if admitted == 0:
         return
     least, most = least[:admitted].copy(), most[:admitted].copy()
-    height = np.inf if usable <= total else level(least, most, total)
+    height = level(least, most, total)
     spare = 0.0
     if numbers[0] > 0.0:
         # Rounded down, so that all fit; what is left goes out one by one.
-        height = np.floor(height + tolerance.GPUS)
+        height = np.floor(height)
         spare = total - np.minimum(np.maximum(height, least), most).sum()
     for i in range(admitted):
         wanted = min(max(height, least[i]), most[i])
@@ -107,19 +105,16 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """
     scaled = numbers[0] > 0.0
     free = view.capacity.copy()
-    left, usable, widest = free.sum(), 0.0, 0.0
-    for i in range(view.count):
-        usable += view.most[view.active[i]]
-        widest = max(widest, view.most[view.active[i]])
+    left, usable = free.sum(), view.most[view.active[: view.count]]
     # Everybody gets all that it can use, in whatever order.
-    if usable <= left:
+    if usable.sum() <= left:
         for i in range(view.count):
             grant(view, view.active[i], free, view.most[view.active[i]], gpus)
         return
     rho = np.empty(view.count)
     for i in range(view.count):
         rho[i] = _rho(view, view.active[i], left, scaled)
-    order = np.argsort(-rho, kind="mergesort")
+    order, widest = np.argsort(-rho, kind="mergesort"), usable.max()
     for k in range(view.count):
         # Only now does somebody get less than it can use, and its rho with it.
         if left < widest:

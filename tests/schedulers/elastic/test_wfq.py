@@ -64,6 +64,8 @@ def test_shares_are_as_high_by_weight_as_demands_allow(rows, gpus):
         ([1.6, 0.4], [1, 9], 2, [1, 1]),  # who has all it asks for gets no more
         ([0.5, 0.3], [1, 1], 1, [1, 0]),
         ([2.0 - 1e-10, 1.0], [9, 9], 3, [2, 1]),
+        ([2.2, 0.8], [9, 9], 3, [2, 1]),  # rests alone count, not what they are beside
+        ([2.0, 0.9, 0.1], [9, 9, 9], 3, [2, 1, 0]),  # a whole share leaves no rest
     ],
 )
 def test_whole_shares_go_by_largest_remainder(shares, demands, gpus, whole):
@@ -109,13 +111,14 @@ def test_a_cap_reaches_to_the_last_efficient_number_of_gpus_where_it_is_monotone
     assert held(case, config.policy(monotone=True)) == [4.0, 2.0, 0.0]
 
 
-def test_types_have_weights_of_their_own():
-    """4 GPUs of each type; the small job's queue has all but nothing of the slow ones: 3 fast and none, 1 and 4."""
-    config = WfqConfig((10.0, inf), (3.0, 1.0), type_rates={"slow": (1e-9, 1.0)})
+@pytest.mark.parametrize(("small", "slow"), [(1e-9, [4.0, 0.0]), (1 / 3, [3.0, 1.0])])
+def test_types_have_weights_of_their_own(small, slow):
+    """4 GPUs of each type. The small job's queue has 3 fast ones, and of the slow ones all but nothing, or one."""
+    config = WfqConfig((10.0, inf), (3.0, 1.0), type_rates={"slow": (small, 1.0)})
     jobs = jobs_of([(0.0, 100.0, 8), (0.0, 10.0, 8)], speed=[[1.0, 0.5]] * 4)
     run = Case(jobs, cluster_of(4, 4)).run(config.policy(("fast", "slow")))
     run.submit(2)
-    assert run.state.gpus == pytest.approx(np.array([[1.0, 4.0], [3.0, 0.0]]), abs=1e-6)
+    assert run.state.gpus == pytest.approx(np.column_stack([[1.0, 3.0], slow]), abs=1e-6)
 
 
 def test_slow_types_idle_where_not_all_gpus_are_wanted():
@@ -227,17 +230,39 @@ def test_a_type_of_which_there_is_no_gpu_slows_nobody():
     assert ends(run) == pytest.approx([50.0], rel=1e-5)
 
 
-def test_a_job_that_gets_nowhere_on_one_gpu_is_promised_when_both_are_free():
-    """On two it does 2 s a second: 15 s for 30 s of work. By the work of what is ahead nothing can be said."""
-    steep = np.array([0.0, 0.0, *[2.0] * 15])
-    jobs = jobs_of([(0, 30, 2, 0, 0)], tables=np.stack([[steep, steep]]))
-    assert ends(promised(Case(jobs, cluster_of(2)), ONE.policy())) == pytest.approx([15.0], rel=1e-5)
+@pytest.mark.parametrize(("speed", "end_s"), [(2.0, 15.0), (0.5, 60.0)])
+def test_a_job_that_gets_nowhere_on_one_gpu_is_promised_when_both_are_free(speed, end_s):
+    """On two it does 2 s a second, or half: 15 s for 30 s of work, or 60 s, from the end of the one ahead on.
+
+    By the work of what is ahead nothing can be said.
+    """
+    steep = np.array([0.0, 0.0, *[speed] * 15])
+    tables, cluster = np.stack([[LINEAR, LINEAR], [steep, steep]]), cluster_of(2)
+    alone = Case(jobs_of([(0, 30, 2, 0, 1)], tables=tables), cluster)
+    assert ends(promised(alone, ONE.policy())) == pytest.approx([end_s], rel=1e-5)
+    behind = Case(jobs_of([(0, 10, 1), (0, 30, 2, 0, 1)], tables=tables), cluster)
+    assert ends(promised(behind, ONE.policy())) == pytest.approx([10.0, 10.0 + end_s], rel=1e-5)
+
+
+def test_without_a_cap_jobs_may_hold_more_than_their_table_is_wide():
+    """On 18 to 20 GPUs a job is as fast as on the table's last, 16; the first takes all 20, the second waits for it."""
+    case = Case(jobs_of([(0, 160, 20, 18), (0, 160, 20)]), cluster_of(20))
+    assert held(case, ONE.policy()) == [20.0, 0.0]
+    assert ends(promised(case, ONE.policy())) == pytest.approx([10.0, 20.0], rel=1e-5)
 
 
 def test_stages_count_by_their_own_widths():
     """Half of 80 s on four GPUs, half on one."""
     jobs = jobs_of([(0, 80, 4)], stages={0: [(0.5, 4), (1.0, 1)]})
     assert ends(promised(Case(jobs, cluster_of(4)), ONE.policy())) == pytest.approx([50.0], rel=1e-5)
+
+
+def test_a_stage_that_is_over_holds_nothing():
+    """At 20 s the one ahead has been on its last GPU for 10 s, and 30 s are left: three GPUs have 60 s of work left."""
+    jobs = jobs_of([(0, 80, 4), (0, 90, 4)], stages={0: [(0.5, 4), (1.0, 1)]})
+    run = promised(Case(jobs, cluster_of(4)), ONE.policy())
+    run.advance(20.0)
+    assert run.worst_case(1).end_s == pytest.approx(20.0 + 60 / 3, rel=1e-5)
 
 
 def test_changes_cost_what_they_cost_in_one_queue():
@@ -269,6 +294,15 @@ def test_who_may_wait_for_ever_is_in_the_way_of_others():
     jobs = jobs_of([(0, 100, 4, 4, 1), (0, 100, 4, 4, 0)])
     run = promised(Case(jobs, cluster_of(4)), WfqConfig(clip_demand_factor=0.9).policy())
     assert [run.worst_cases[job].reason for job in (0, 1)] == [REASONS[CAPPED], REASONS[BLOCKED]]
+    run = promised(Case(jobs, cluster_of(8)), WfqConfig(clip_demand_factor=0.9).policy())
+    assert ends(run) == pytest.approx([inf, 25.0], rel=1e-5)
+    assert [run.worst_cases[job].reason for job in (0, 1)] == [REASONS[CAPPED], ""]
+
+
+def test_a_cap_of_no_gpu_stops_who_needs_no_least_either():
+    """One GPU has an efficiency of 1, which is below 1.5: whoever comes, the job may be left without any."""
+    run = promised(Case(jobs_of([(0, 100, 4)]), cluster_of(4)), WfqConfig(clip_demand_factor=1.5).policy())
+    assert run.worst_cases[0].reason == REASONS[CAPPED]
 
 
 def joining(first, from_s):
