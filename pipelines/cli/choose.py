@@ -193,6 +193,8 @@ def _where(trace_path: Path, asked: Mapping[str, Any]) -> list[str]:
 
 
 def _told(result: Mapping[str, Any]) -> str:
+    from jobcast.pipelines.report.advice import in_money
+
     head = ["", "against now", "95 %", "saved h/week", "slowed", "by (h)", "why not"]
     body = [
         [
@@ -216,4 +218,6 @@ def _told(result: Mapping[str, Any]) -> str:
         f"  by windows it would have been: {used}: {number(result['walk_saved_h_week'])} h/week saved",
         f"  the best in hindsight, {best} throughout: {regret} h/week more",
     ]
+    if money := in_money(result):
+        lines.append(f"  {money[0].lower()}{money[1:]}")
     return "\n".join(lines)

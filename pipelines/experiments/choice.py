@@ -39,6 +39,7 @@ class Replays:
     days : length of each window
     future, drawn : whether it reads the future; whether its forecasts are drawn at random
     users : by window, whose the jobs are; empty where the trace does not tell
+    eur : by window, what energy and lateness cost; empty where neither is priced
     """
 
     label: str
@@ -52,6 +53,7 @@ class Replays:
     future: bool
     drawn: bool = False
     users: Sequence[NDArray[Any]] = ()
+    eur: Sequence[float] = ()
 
     @property
     def refused(self) -> str | None:
@@ -109,6 +111,12 @@ def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) 
     figures : a row a simulation, as `CellResult.row` tells it
     """
     told = {row["label"]: row for row in figures}
+    priced = [row for row in figures if "total_eur" in row["figures"]]
+    # The last that is kept is of the first seed.
+    eur = {
+        (row["label"], row["window"]): row["figures"]["total_eur"]
+        for row in sorted(priced, key=lambda row: row["seed"], reverse=True)
+    }
     law = told[now]["law"] if now in told else None
     windows = sorted({row["window"] for row in figures})
     first = pl.col("seed") == pl.col("seed").min().over("label")
@@ -141,6 +149,7 @@ def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) 
                 label, row["policy"], row["forecasts"], row.get("settings", {}), jct_s, base_s, submit_s,
                 [days[window] for window in windows], row["future"], (row["forecasts"] or "").startswith(RANDOM),
                 [] if both["user"].is_null().any() else [one["user"].to_numpy() for one in by_window],
+                [eur[label, window] for window in windows if (label, window) in eur],
             )
         )  # fmt: skip
     return rows, left
@@ -256,6 +265,7 @@ def _candidate(row: Replays, now: Replays, choice: str, windows: Sequence[int], 
         "slowdown_h": row.slowdown_h(windows),
         "slowdown_h_week": row.slowdown_h(windows) / weeks,
         **row.slowed(),
+        **({"eur_week": sum(row.eur) / weeks} if row.eur else {}),
         "jobs": sum(map(len, row.jct_s)),
         "can_be_had": row.refused is None,
         "why": why,

@@ -68,10 +68,11 @@ def advice(choice: Choice, versions: Mapping[str, int] | None = None, where: str
     known = [one for one in choice["candidates"] if "saved_h_week" in one]
     by_label = {one["label"]: one for one in known}
     taken, now = by_label[choice["choice"]["label"]], by_label[choice["now"]]
+    sentences = _reason(choice, taken, known), _payers(choice, taken), _bolder(choice, taken, known), in_money(choice)
     return Advice(
         _lead(choice, taken),
         _tiles(choice, taken, versions or {}),
-        [one for one in (_reason(choice, taken, known), _payers(choice, taken), _bolder(choice, taken, known)) if one],
+        [one for one in sentences if one],
         _command(taken, where),
         Drawing(gain_against_risk([_point(one, taken, now, choice, where) for one in known]), READING),
     )
@@ -88,6 +89,23 @@ def in_words(one: Mapping[str, Any]) -> str:
     text: str = one["policy"] + (f" with {forecasts_in_words(one['forecasts'])}" if one["forecasts"] else "")
     settings = ", ".join(f"{name}={value}" for name, value in one["settings"].items())
     return text + (f" ({settings})" if settings else "")
+
+
+def in_money(choice: Choice) -> str:
+    """What energy and lateness cost a week, which no choice goes by; empty where neither is priced."""
+    names = choice["choice"]["label"], choice["now"]
+    priced = [one for one in choice["candidates"] if "eur_week" in one and (one["can_be_had"] or one["label"] in names)]
+    taken = next((one for one in priced if one["label"] == names[0]), None)
+    if taken is None:
+        return ""
+    least = min(priced, key=lambda one: (one["eur_week"], one is not taken))
+    text = (
+        f"In money: the choice goes by waiting alone; energy and lateness cost {number(taken['eur_week'])} EUR a week"
+    )
+    if least is taken:
+        return f"{text}, no more than under any other." if len(priced) > 1 else f"{text}."
+    slowed = percent(least["slowed_pct"])
+    return f"{text}, under {in_words(least)} {number(least['eur_week'])} EUR, with {slowed} of the jobs ending later."
 
 
 def _lead(choice: Choice, taken: Mapping[str, Any]) -> str:

@@ -88,10 +88,15 @@ def test_a_folder_gives_the_rows_that_were_replayed() -> None:
             "counted": [True, True, False, True] * 3,
         }
     )
-    told = {"window": 0, "days": 7.0, "future": False, "law": "runtime"}
+    told = {"window": 0, "days": 14.0, "future": False, "law": "runtime", "seed": 0, "figures": {}}
     figures = [{**told, "label": label, "policy": label.split()[0], "forecasts": None} for label in labels]
     figures[1]["forecasts"], figures[2]["law"] = "random", "speedup"
+    # Another seed of the second, whose jobs are not looked at.
+    figures[1]["figures"] = {"total_eur": 30.0}
+    figures.append({**figures[1], "seed": 1, "figures": {"total_eur": 50.0}})
     rows, left = rows_of(jobs, figures, "fcfs")
+    assert [row.eur for row in rows] == [[], [30.0]]
+    assert [one.get("eur_week") for one in choose(rows, "fcfs", 1.0)["candidates"]] == [None, 15.0]
     assert list(left) == ["pcs"]
     assert [(row.label, row.jct_s[0].tolist(), row.refused) for row in rows] == [
         ("fcfs", [10.0, 40.0], None),

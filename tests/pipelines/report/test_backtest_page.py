@@ -2,13 +2,14 @@
 
 import dataclasses
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from jobcast.pipelines.experiments.choice import Replays, choose
-from jobcast.pipelines.report.advice import advice
+from jobcast.pipelines.report.advice import advice, in_money
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_page import ReportInput, render_report, summary_table
 from jobcast.pipelines.report.backtest_tables import (
@@ -345,6 +346,26 @@ def test_without_days_for_an_interval_none_is_told():
         "Why: Of 2 ways to schedule, replayed on the same 1 job, the best that slows few is easy, 1.00 times as fast: "
         "too few days for an interval."
     ]
+
+
+def test_what_is_cheaper_is_told_beside_what_is_sooner():
+    """A week each: 10 EUR now, 4 under ps, 1 under what reads the future, which cannot be had."""
+    prices = {"edf": 10.0, "ps": 4.0, "greedy": 1.0}
+    rows = [
+        Replays(name, name, None, {}, *([np.ones(1)],) * 3, [7.0], name == "greedy", eur=[eur])
+        for name, eur in prices.items()
+    ]
+    about = "In money: the choice goes by waiting alone; energy and lateness cost"
+    assert (
+        in_money(choose(rows, "edf", 1.0))
+        == f"{about} 10.0 EUR a week, under ps 4.00 EUR, with 0 % of the jobs ending later."
+    )
+    assert in_money(choose(rows[1:], "ps", 1.0)) == f"{about} 4.00 EUR a week."
+    assert (
+        advice(choose(rows[::-1], "greedy", 1.0)).sentences[-1]
+        == f"{about} 1.00 EUR a week, no more than under any other."
+    )
+    assert in_money(choose([replace(row, eur=()) for row in rows], "edf", 1.0)) == ""
 
 
 def test_versions_are_those_of_what_is_recommended(results):
