@@ -220,12 +220,11 @@ def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
 
     `contention` : jobs that share a GPU, one for all or (n_jobs,). NaN where no time alone is known.
     """
-    # A job that takes no time alone has no fair share of it.
     return _ratio(log.jct_s, _shared_s(log, contention))
 
 
 def _shared_s(log: RunLog, contention: float | Floats) -> Floats:
-    """Run time alone, were that many jobs on each GPU."""
+    """Run time alone, were that many jobs on each GPU; a job that takes none has no fair share of it."""
     return log.columns.get("exclusive_s", log.duration_s) * contention
 
 
@@ -237,9 +236,10 @@ def fairness(log: RunLog, counted: Bools) -> Figures:
     """
     result: Figures = {}
     for suffix, contention in (("", static_contention(log)), ("_lifetime", lifetime_contention(log))):
-        rho = finish_time_fairness(log, contention)
+        shared_s = _shared_s(log, contention)
+        rho = _ratio(log.jct_s, shared_s)
         known = counted & np.isfinite(rho)
-        rho, jct_s, shared_s = rho[known], log.jct_s[known], _shared_s(log, contention)[known]
+        rho, jct_s, shared_s = rho[known], log.jct_s[known], shared_s[known]
         result |= {f"worst_ftf{suffix}": float(rho.max()) if len(rho) else np.nan, f"mean_ftf{suffix}": _mean(rho)}
         for limit in UNFAIR_ABOVE:
             # Who never waits ends when it would alone, but for rounding.

@@ -177,7 +177,10 @@ cluster_options = several(
 )
 fit_options = several(
     click.option(
-        "--drop-too-wide", "drop_wide", is_flag=True, help="Drop and count jobs too large for their pool or servers."
+        "--drop-too-wide",
+        "drop_wide",
+        is_flag=True,
+        help="Drop and count jobs too large for their pool, limits or servers.",
     ),
     click.option("--pools-only", "only_pools", is_flag=True, help="Drop and count jobs of pools without capacity."),
 )

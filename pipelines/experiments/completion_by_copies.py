@@ -73,9 +73,7 @@ def answer_by_copies(
     or not yet, or cannot be forecast.
     """
     rule, spec = find_policy(ask.policy), ask.spec
-    _check(experiment.trace, rule, question, pool)
-    if experiment.recorded:
-        _check_open(experiment.trace, question)
+    _check(experiment, rule, question, pool)
     if question.job == NEW:
         _check_room(experiment, rule, question, pool)
     whole = rule.kind in WHOLE
@@ -206,8 +204,9 @@ def _probable(spec: ForecastSpec | None) -> bool:
     return spec is not None and spec.kind == REGISTRY.kind
 
 
-def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None) -> None:
+def _check(experiment: Experiment, rule: PolicySpec, question: Question, pool: str | None) -> None:
     """Refuse what cannot be asked of a policy's jobs. Raises ConfigError and TraceError."""
+    trace = experiment.trace
     if question.model:
         raise ConfigError(f"--model: goes with elastic policies, not with {rule.name}; leave it out")
     if question.job == NEW:
@@ -223,20 +222,15 @@ def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None)
     refuse_what_if(question, "--pool", pool)
     if question.job is None:
         return
-    at_s = dict(zip(trace.jobs["job_id"], trace.submit_s.tolist(), strict=True)).get(question.job)
-    if at_s is None:
+    mine = np.flatnonzero(trace.jobs["job_id"].to_numpy() == question.job)
+    if not len(mine):
         raise TraceError(f"{trace.source.path}: holds no job {question.job!r}; pass one of its job ids, or {NEW}")
-    if at_s > question.at_s:
-        raise TraceError(f"job {question.job}: is not submitted by {iso(question.at_s)}; ask later")
-
-
-def _check_open(trace: Trace, question: Question) -> None:
-    """Refuse a job that had finished, as the trace has it. Raises TraceError."""
-    ended_s = dict(zip(trace.jobs["job_id"], trace.end_s.tolist(), strict=True)).get(question.job, np.inf)
-    if ended_s <= question.at_s:
-        raise TraceError(
-            f"job {question.job}: has finished at {iso(ended_s)}, before {iso(question.at_s)}; ask earlier"
-        )
+    asked_s, end_s = question.at_s, trace.end_s[mine[0]]
+    if trace.submit_s[mine[0]] > asked_s:
+        raise TraceError(f"job {question.job}: is not submitted by {iso(asked_s)}; ask later")
+    # In a replay it may end at another time than in the trace.
+    if experiment.recorded and end_s <= asked_s:
+        raise TraceError(f"job {question.job}: has finished at {iso(end_s)}, before {iso(asked_s)}; ask earlier")
 
 
 def _pool_of_new(trace: Trace, pool: str | None) -> str:

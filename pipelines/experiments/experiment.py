@@ -57,7 +57,8 @@ class Experiment:
     cluster : what was named; None for what keeps the trace's jobs busy
     from_s, until_s, limit : the window, seconds from the epoch, and how many of its jobs
     given : tables and other facts that `--set` names; they go before those beside an enriched trace
-    drop_wide, only_pools : whether jobs that are wider than their pool, or of pools without capacity, are left out
+    drop_wide, only_pools : whether jobs that are wider than their pool or their limits, or of pools without capacity,
+        are left out
     max_think_s : after how much thought jobs follow others, None for an open loop
     recorded : whether runs begin with the jobs that the trace has running and waiting at `from_s`
     law : how jobs progress, whoever schedules them; None for what the trace says by itself, to each kind of policy

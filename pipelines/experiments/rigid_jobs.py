@@ -129,7 +129,8 @@ def rigid_jobs(
     Parameters
     ----------
     cut : the window
-    drop_wide, only_pools : whether jobs that are wider than their pool, or of pools without capacity, are left out
+    drop_wide, only_pools : whether jobs that are wider than their pool or their limits, or of pools without capacity,
+        are left out
     tables : of training jobs
     scaling : tables of jobs that run on any number of GPUs
     local : whether jobs are placed in cells of servers
