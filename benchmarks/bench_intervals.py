@@ -37,12 +37,13 @@ def main():
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--futures", type=int, default=FUTURES)
     parser.add_argument("--scored", type=int, default=SCORED)
+    parser.add_argument("--seed", type=int, default=0, help="of the futures")
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--json", type=Path, help="where figures are added, one JSON object a line")
     parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
-        print(json.dumps(cell(*options.cell, options.futures, options.scored)))
+        print(json.dumps(cell(*options.cell, options.futures, options.scored, options.seed)))
         return
     print(f"{'trace':<7} {'GPUs':>4} {'policy':<12} {'sizes':<10}", *(f"{one:>11.11}" for one in COLUMNS), "over old")
     for sizes in options.sizes.split(","):
@@ -60,7 +61,7 @@ def main():
                 if options.json:
                     with options.json.open("a", encoding="utf-8") as file:
                         result = {"trace": trace, "gpus": GPUS[trace], "policy": policy, "sizes": sizes}
-                        file.write(json.dumps({**result, **mine, "old": old}) + "\n")
+                        file.write(json.dumps({**result, "seed": options.seed, **mine, "old": old}) + "\n")
 
 
 def asked(checkout, key, options):
@@ -75,6 +76,8 @@ def asked(checkout, key, options):
         str(options.futures),
         "--scored",
         str(options.scored),
+        "--seed",
+        str(options.seed),
     ]
     result = subprocess.run(
         words, env={**os.environ, "PYTHONPATH": str(root / "src")}, stdout=subprocess.PIPE, check=True, text=True
@@ -82,7 +85,7 @@ def asked(checkout, key, options):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def cell(name, policy, sizes, futures, scored):
+def cell(name, policy, sizes, futures, scored, seed):
     """Figures of a cell, by whatever version of the package is imported."""
     import numpy as np
 
@@ -103,7 +106,7 @@ def cell(name, policy, sizes, futures, scored):
     rng = np.random.default_rng(0)
     rng.uniform(size=len(scene))
     wrong = np.exp(spread * rng.standard_normal(len(scene)))
-    how = {"futures": futures, "seed": 0, "declared": sizes != "forecast"}
+    how = {"futures": futures, "seed": seed, "declared": sizes != "forecast"}
     known = []
     began_s = time.process_time()
     if hasattr(completion_prediction, "warmed"):
