@@ -4,6 +4,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.live.server.access import Access, Role, check_place, read_tokens
+from tests.shared import refused
 
 TOKEN = "0123456789abcdef"
 
@@ -45,5 +46,4 @@ def test_beyond_this_machine_only_with_tokens_and_tls(tmp_path):
         check_place(host, Access(), tls=False)
     check_place("0.0.0.0", tokens, tls=True)
     for access, tls in ((Access(), True), (tokens, False)):
-        with pytest.raises(ConfigError, match="--token-file"):
-            check_place("cluster.example.org", access, tls)
+        refused(ConfigError, "--token-file", check_place, "cluster.example.org", access, tls)

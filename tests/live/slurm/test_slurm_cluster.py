@@ -9,7 +9,7 @@ import pytest
 from jobcast.live.slurm import Slurm
 from tests.live.slurm import slurm_cluster
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, free_ports, wait_until
-from tests.shared import time_zone
+from tests.shared import refused, time_zone
 
 DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd-n1", "slurmrestd")
 alone = pytest.mark.xdist_group("slurm")
@@ -37,8 +37,7 @@ def test_a_folder_that_users_cannot_enter_is_refused(tmp_path: Path):
     closed = tmp_path / "closed"
     closed.mkdir(0o700)
     cluster = SlurmCluster(closed)
-    with pytest.raises(AssertionError, match=r"chmod o\+x"):
-        cluster.start()
+    refused(AssertionError, r"chmod o\+x", cluster.start)
 
 
 @alone

@@ -14,6 +14,7 @@ import jobcast
 from jobcast.domain.errors import DecisionError
 from jobcast.pipelines.cli import main as command_line
 from jobcast.pipelines.cli.main import COMMANDS, cli, main
+from tests.shared import refused
 
 pytestmark = pytest.mark.usefixtures("untrained")
 HEAVY = ("mlflow", "polars", "sklearn", "lightgbm", "xgboost", "pandas", "numba", "matplotlib", "scipy")
@@ -176,8 +177,7 @@ cli.main()
 def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch):
     failing(monkeypatch, RuntimeError("odd"))
     for words in (["--debug", "run"], ["run", "--debug"]):
-        with pytest.raises(RuntimeError, match="odd"):
-            main(words)
+        refused(RuntimeError, "odd", main, words)
 
 
 def test_quiet_says_results_and_errors_alone_wherever_it_stands(shell, csv):

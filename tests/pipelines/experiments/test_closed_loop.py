@@ -10,6 +10,7 @@ from jobcast.simulator.forecast_sources import Conservative, KnownDurations, Run
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario
+from tests.shared import refused
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 LOOP = ("closed_loop", "following_jobs", "mean_think_s", "mean_shift_s")
@@ -106,8 +107,7 @@ def test_sources_of_a_closed_scene_read_nothing_that_is_to_come(run, tmp_path):
     assert isinstance(made["random"].source, RunRandom)
     assert made["random"].history is not None
     assert isinstance(sources.make(parse_forecasts("conservative")).source, Conservative)
-    with pytest.raises(ConfigError, match="no noisy oracle"):
-        sources.make(parse_forecasts("noisy:0.5"))
+    refused(ConfigError, "no noisy oracle", sources.make, parse_forecasts("noisy:0.5"))
 
 
 def test_a_backtest_in_a_loop_says_so(shell, week, tmp_path):

@@ -27,6 +27,7 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
 from tests.scenarios import frame_of, log_of, pool_scenario
+from tests.shared import refused
 
 pytestmark = pytest.mark.usefixtures("untrained")
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
@@ -142,8 +143,7 @@ def test_where_less_is_better_a_rise_is_a_loss():
     ],
 )
 def test_jobs_that_were_not_measured_are_named(tables, columns, message):
-    with pytest.raises(TraceError, match=message):
-        scenario_of(trace_of(**columns), tables, 16)
+    refused(TraceError, message, scenario_of, trace_of(**columns), tables, 16)
 
 
 def test_what_is_missing_is_named(tables, tmp_path):
@@ -158,8 +158,7 @@ def test_what_is_missing_is_named(tables, tmp_path):
     with pytest.raises(ConfigError, match="shares one cluster out, got 2 pools; pass --gpus N"):
         simulate(pools, asked("pollux", tmp_path))
     nameless = replace(trace_of(), jobs=trace_of().jobs.drop("model"))
-    with pytest.raises(TraceError, match="need the column model"):
-        scenario_of(nameless, tables)
+    refused(TraceError, "need the column model", scenario_of, nameless, tables)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +172,7 @@ def test_what_is_missing_is_named(tables, tmp_path):
 )
 def test_settings_that_do_not_go_together(tables, given, message):
     settings = {name: value for name, value in (tables | given).items() if value is not None}
-    with pytest.raises(ConfigError, match=message):
-        read_scaling(settings)
+    refused(ConfigError, message, read_scaling, settings)
 
 
 def test_the_command_line(shell, csv, tables):

@@ -16,6 +16,7 @@ from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.sources import Registered, registered, trust
 from jobcast.pipelines.experiments.tasks import simulation as accuracy
 from tests.scenarios import write_energy_scene, write_tasks_scene
+from tests.shared import refused
 
 REGISTRY = parse_forecasts("registry")
 TIMES = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_total")
@@ -122,10 +123,8 @@ def test_a_learned_scheduler_degrades_to_the_rule_whose_place_it_takes(shell, wo
 
 def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
     told = BadAnswers()
-    with pytest.raises(RegistryError, match="--degrade"):
-        registered("epoch-time", REGISTRY, store.home, told, EPOCHS, degrade=False)
-    with pytest.raises(RegistryError, match=r"first$"):
-        registered("epoch-time", REGISTRY, store.home, told, EPOCHS)
+    refused(RegistryError, "--degrade", registered, "epoch-time", REGISTRY, store.home, told, EPOCHS, degrade=False)
+    refused(RegistryError, r"first$", registered, "epoch-time", REGISTRY, store.home, told, EPOCHS)
     assert told.figures() == {}
 
     def damaged(home, name, number):

@@ -18,6 +18,7 @@ from jobcast.pipelines.report.job_table import job_table, listed, write_table
 from jobcast.simulator.log import flat_spans
 from jobcast.simulator.workload import Workload
 from tests.scenarios import log_of
+from tests.shared import refused
 
 
 @pytest.fixture
@@ -98,8 +99,7 @@ def test_a_broken_record_is_refused_in_one_line(shell, two_pools):
     with pytest.raises(TraceError, match=r"forecasts\.parquet: not a Parquet file that can be read .* simulate again"):
         read_run_record(Path("log.csv"))
     (place / "run.json").write_text("{}")
-    with pytest.raises(ConfigError, match="is no record of a run of this version"):
-        read_run_record(Path("log.csv"))
+    refused(ConfigError, "is no record of a run of this version", read_run_record, Path("log.csv"))
     (place / "run.json").write_text("{")
     assert "cannot be read as JSON" in shell.refuses("explain", "--out", "log.csv", "--job", "b2")
 

@@ -32,6 +32,7 @@ from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 from tests.scenarios import pool_scenario
+from tests.shared import refused
 
 
 @pytest.fixture
@@ -66,8 +67,7 @@ def test_a_pool_that_is_gone_within_the_window_is_served_and_told(trace):
     assert told[3.0] == ()
     late = cut_scenario(trace, Cluster(quotas=table, at_s=2.0), from_s=2.0)
     assert late.notes == ()
-    with pytest.raises(PoolsError, match="pool b has no GPUs but 1 job lies in such pools"):
-        rigid_jobs(late)
+    refused(PoolsError, "pool b has no GPUs but 1 job lies in such pools", rigid_jobs, late)
     assert ids(rigid_jobs(late, only_pools=True)) == ["3", "5"]
 
 
@@ -102,8 +102,7 @@ def test_jobs_without_gpus_or_a_run_time_are_left_out_and_counted(csv):
 def test_a_window_of_jobs_that_cannot_be_replayed_is_refused(csv):
     trace = read_trace(csv(*MIXED))
     why = r"no job of \[1970-01-01T00:00:04Z, 1970-01-01T00:00:05Z\) can be replayed: 1 have no GPUs; widen"
-    with pytest.raises(TraceError, match=why):
-        pool_scenario(trace, AB, from_s=4.0, until_s=5.0)
+    refused(TraceError, why, pool_scenario, trace, AB, from_s=4.0, until_s=5.0)
 
 
 def test_a_wide_job_is_refused_with_its_file_or_dropped_and_counted(trace):
@@ -116,13 +115,11 @@ def test_a_wide_job_is_refused_with_its_file_or_dropped_and_counted(trace):
 
 
 def test_a_pool_without_capacity_is_refused_with_the_file_or_its_jobs_are_dropped_and_counted(trace):
-    with pytest.raises(PoolsError, match=r"jobs\.csv: pool b has no GPUs but 2 jobs"):
-        pool_scenario(trace, [Pool("a", 4)])
+    refused(PoolsError, r"jobs\.csv: pool b has no GPUs but 2 jobs", pool_scenario, trace, [Pool("a", 4)])
     scenario = pool_scenario(trace, [Pool("a", 4)], only_pools=True)
     assert ids(scenario) == ["1", "3", "5"]
     assert scenario.dropped == {"of pools without capacity": 2}
-    with pytest.raises(TraceError, match="no job of the window is left"):
-        pool_scenario(trace, [Pool("c", 4)], only_pools=True)
+    refused(TraceError, "no job of the window is left", pool_scenario, trace, [Pool("c", 4)], only_pools=True)
 
 
 def test_a_flat_cluster_ignores_pools(trace):
@@ -345,8 +342,7 @@ def test_the_past_of_a_run_knows_each_job_once():
     ],
 )
 def test_what_does_not_go_together_is_refused(how, line):
-    with pytest.raises(ConfigError, match=line):
-        Experiment(trace=trace_of(ROWS), recorded=True, **{"from_s": EPOCH_S, **how})
+    refused(ConfigError, line, Experiment, trace=trace_of(ROWS), recorded=True, **{"from_s": EPOCH_S, **how})
 
 
 def test_what_cannot_be_is_refused(tmp_path):
@@ -356,8 +352,7 @@ def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="policy srpt: policies by rounds begin with an empty cluster"):
         replayed(experiment(trace, 60), "srpt", tmp_path)
     bare = Trace.from_frame(trace.jobs.drop("start_time", "end_time"), name="trace")
-    with pytest.raises(TraceError, match="tells no start_time"):
-        experiment(bare, 60).scenario("pools")
+    refused(TraceError, "tells no start_time", experiment(bare, 60).scenario, "pools")
 
 
 def test_the_first_jobs_of_a_window_come_beside_those_that_are_there():

@@ -22,6 +22,7 @@ from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import typed
 from tests.scenarios import frame_of
+from tests.shared import refused
 
 pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:
@@ -115,8 +116,7 @@ def test_what_has_no_place_in_a_law_says_so(enriched, tmp_path):
         ran(world(enriched, "tasks"), "edf", tmp_path)
     with pytest.raises(ConfigError, match="--law walking: there is no such law; choose from runtime, speedup"):
         world(enriched, "walking")
-    with pytest.raises(ConfigError, match="closed loop is replayed as the trace says"):
-        world(enriched, "epochs", max_think_s=60.0)
+    refused(ConfigError, "closed loop is replayed as the trace says", world, enriched, "epochs", max_think_s=60.0)
     with pytest.raises(ConfigError, match=r"mechanism=gavel has a law of its own; leave --law epochs out"):
         ran(world(enriched, "epochs"), "las", tmp_path, mechanism="gavel")
     frame(widths=(9,)).write_csv(tmp_path / "plain.csv")

@@ -18,6 +18,7 @@ from jobcast.pipelines.lifecycle.predictors.life import Wishes
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring, scored_pools, unscored
 from jobcast.pipelines.report.formatting import number
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 FROM_S = 1704412800.0  # 2024-01-05, where training ended
 TOP = {
@@ -225,8 +226,7 @@ def test_without_is_told_by_every_predictor_and_checked(run, trace):
             assert "paper_recipe" not in block["baselines"]
     nobody = Wishes(without=tuple(trace.pools))
     for wrong, message in ((Wishes(without=("nowhere",)), "--without nowhere: is no pool"), (nobody, "leaves no pool")):
-        with pytest.raises(ConfigError, match=message):
-            figures_of(("new-load", None), trace, None, None, home=run.home, wishes=wrong)
+        refused(ConfigError, message, figures_of, ("new-load", None), trace, None, None, home=run.home, wishes=wrong)
 
 
 def test_an_ablation_needs_the_training_time_and_something_to_take_away(run, trace):
@@ -271,8 +271,7 @@ def test_a_scoring_takes_the_memory_of_a_scoring(run, trace, told):
     with memory_limit(6 * corpus):
         assert figures_of(("will-jobs-arrive", None), trace, None, None, **how)["horizons"].keys() == block.keys()
         twins = how | {"wishes": Wishes(paper_recipe=False, draws=0, ablation=True)}
-        with pytest.raises(MemoryLimitError, match="features of"):
-            figures_of(("will-jobs-arrive", None), trace, None, None, **twins)
+        refused(MemoryLimitError, "features of", figures_of, ("will-jobs-arrive", None), trace, None, None, **twins)
 
 
 def test_columns_of_many_rows_stay_apart(told):

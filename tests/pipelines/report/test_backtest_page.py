@@ -25,6 +25,7 @@ from jobcast.pipelines.report.backtest_tables import (
 from jobcast.pipelines.report.formatting import between, duration, number, unit_for
 from jobcast.pipelines.report.gains import paired_gains
 from jobcast.pipelines.report.predictor_tables import predictor_tables
+from tests.shared import refused
 
 DAY_S = 86400.0
 BEGIN_S = 1_509_926_400.0  # 2017-11-06
@@ -607,8 +608,7 @@ def test_pool_tables_by_hand():
 def test_other_jobs_than_the_baselines_are_refused():
     results = sample(50)
     jobs = {**results.jobs, "mmfs": {"jct_s": np.ones(3)}}
-    with pytest.raises(ValueError, match="mmfs: 3 jobs but 50 under fcfs"):
-        render_report(dataclasses.replace(results, jobs=jobs))
+    refused(ValueError, "mmfs: 3 jobs but 50 under fcfs", render_report, dataclasses.replace(results, jobs=jobs))
 
 
 def test_predictors_are_told_by_their_figures():

@@ -17,6 +17,7 @@ from jobcast.pipelines.experiments.sources import Ask, Registered
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 CLUSTER = """
 nodes:
@@ -172,8 +173,7 @@ def test_points_that_are_named_are_believed_as_they_are(scenario, registered, tm
 def test_a_model_without_a_point_is_named(scenario, registered, tmp_path):
     registered()
     write_profiles(scenario.facts.profiles.frame.filter(pl.col("model") != "ConvNet"), tmp_path / "known.csv")
-    with pytest.raises(TraceError, match="model ConvNet has no known point"):
-        believed(scenario, tmp_path, known=tmp_path / "known.csv")
+    refused(TraceError, "model ConvNet has no known point", believed, scenario, tmp_path, known=tmp_path / "known.csv")
 
 
 def test_a_version_of_the_same_profiles_is_refused_unless_it_is_allowed(scenario, registered, tmp_path):

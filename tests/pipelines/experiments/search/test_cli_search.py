@@ -15,6 +15,7 @@ from jobcast.pipelines.experiments.search.front import read_front, write_front
 from jobcast.schedulers.elastic.config import read_config
 from tests.pipelines.conftest import typed
 from tests.pipelines.experiments.search.search_cases import NEEDS_PYMOO
+from tests.shared import refused
 
 pytest.importorskip("pymoo", reason=NEEDS_PYMOO)
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
@@ -156,7 +157,5 @@ def test_files_that_are_no_front(ask, front, trace, tmp_path):
     write_front(replace(read_front(front), rows=()), empty)
     for path in (other, empty):
         for words in (("apply", path, "--pick", 0), ("check", path, "--trace", trace())):
-            with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
-                ask(*words)
-    with pytest.raises(ConfigError, match="cannot be read as a front"):
-        ask("apply", trace(), "--pick", 0)
+            refused(ConfigError, "is no front: it holds no configuration", ask, *words)
+    refused(ConfigError, "cannot be read as a front", ask, "apply", trace(), "--pick", 0)
