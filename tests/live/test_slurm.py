@@ -119,11 +119,6 @@ def test_what_goes_wrong_is_one_line(commands, script, match):
     assert "\n" not in str(caught.value)
 
 
-def test_a_machine_without_slurm(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    refused(ClusterError, "squeue: not found; run this on a machine with Slurm's commands", Slurm().queue)
-
-
 HEAD = "JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES|Timelimit"
 
 

@@ -106,8 +106,6 @@ def test_limits_are_asked_for_where_there_are_none(shell, csv, policy):
 def test_starts_are_asked_for_where_there_are_none(shell, csv):
     words = ("simulate", "--trace", csv("a,p,0,100,1"), "--gpus", "4", "--policy", "as_recorded")
     assert "policy as_recorded needs recorded starts, and " in shell.refuses(*words)
-    assert "needs every single job's future" in shell.refuses(*words, "--forecasts", "registry")
-    assert "--closed-loop: as_recorded needs every single" in shell.refuses(*words, "--closed-loop")
     assert "nothing is left to forecast" in shell.refuses(*words, "--predict")
 
 

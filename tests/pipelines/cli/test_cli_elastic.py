@@ -85,22 +85,6 @@ def test_a_configuration_that_changes(shell, two, short_first, how, ends, broken
     assert told == [2, 2 - broken, broken, broken]
 
 
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ("", "needs lines of from,config"),
-        ("20,short.json\n20,short.json\n", "each from a later instant"),
-        ("soon,short.json\n", "line 2, from: 'soon' is no instant"),
-        ("20,\n", "line 2: names no config"),
-        ("20,other.json\n", "other.json: cannot be read"),
-    ],
-)
-def test_mistakes_in_changes(shell, two, short_first, rows, told):
-    configs = short_first.with_name("configs.csv")
-    configs.write_text("from,config\n" + rows)
-    assert told in shell.refuses(*two, "--policy", "pcs", "--set", f"configs={configs}")
-
-
 def test_a_worst_case_is_told_or_why_there_is_none(shell, two, short_first):
     """A tenth of the only GPU is sure for the long job: 1,000 s; of whole GPUs none is, and the table leaves it out."""
     words = (*two, "--policy", "pcs", "--set", f"config={short_first}", "--predict", "--out", "done.csv")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 import jobcast
@@ -18,8 +17,6 @@ AGAINST = (
     "slowdown_max_min",
 )  # fmt: skip
 FAIRNESS = ("mean_start_wait_s", "worst_ftf", "worst_ftf_lifetime", "unfairness_mean_pct_over_time")
-COLUMNS = ["job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions", "dedicated"]
-BESIDE = ["waited_s", "slowed", "baseline_end_time"]
 
 
 @pytest.fixture
@@ -70,30 +67,6 @@ def test_jobs_come_as_csv_with_seconds_from_the_epoch(shell, small):
         "02,a,10.000000,110.000000,160.000000,4,50.000000,0,true,100.000000,50.000000,true,150.000000\n"
         "03,a,20.000000,100.000000,110.000000,2,10.000000,0,true,80.000000,10.000000,false,160.000000\n"
     )
-
-
-def test_every_job_of_a_real_window_is_in_the_table_once_and_runs_its_duration(shell, run):
-    words = ("--trace", run.trace, "--pools", run.pools, "--from", run.trained_until)
-    figures = shell.json("simulate", *words, "--policy", "sia", "--forecasts", "registry", "--out", "out.csv")
-    assert figures["models"] == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
-    table = pl.read_csv("out.csv", schema_overrides={"job_id": pl.String})
-    assert table.columns == [*COLUMNS, "duration_bin", "user", "tag", *BESIDE]
-    assert len(table) == figures["jobs"] == table["job_id"].n_unique()
-    assert (table["end_time"] - table["start_time"] - table["duration"]).abs().max() < 2e-6
-    assert (table["start_time"] >= table["submit_time"]).all()
-    assert (table["end_time"] - table["submit_time"]).mean() == pytest.approx(figures["mean_jct_s"], abs=1e-5)
-    assert table["preemptions"].sum() == 0
-    assert figures["makespan_s"] == pytest.approx(table["end_time"].max() - table["submit_time"].min(), abs=1e-5)
-    assert figures["slowdown_total_min"] >= figures["slowdown_max_min"] >= 0
-
-
-def test_the_same_command_gives_the_same_bytes_and_another_seed_others(shell, run):
-    words = ("--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--forecasts", "random")
-    tables = []
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        shell.works("simulate", *words, "--seed", seed, "--out", f"{name}.csv")
-        tables.append(Path(f"{name}.csv").read_bytes())
-    assert tables[0] == tables[1] != tables[2]
 
 
 def test_a_baseline_that_asks_goes_by_the_policys_forecasts(shell, run):

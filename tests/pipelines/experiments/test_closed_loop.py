@@ -123,7 +123,7 @@ def test_a_backtest_in_a_loop_says_so(shell, week, tmp_path):
     assert figures[2]["speedup_gmean"] != open_loop["rows"][2]["figures"]["speedup_gmean"]
 
 
-@pytest.mark.parametrize("policy", ["sia_vc", "milp"])
+@pytest.mark.parametrize("policy", ["sia_vc", "milp", "as_recorded"])
 def test_who_needs_every_single_job_cannot_be_replayed_in_a_closed_loop(shell, small, policy):
     line = shell.refuses("simulate", *small, "--policy", policy, "--closed-loop")
     assert line.startswith(f"--closed-loop: {policy} needs every single job's future, which nobody knows")

@@ -76,11 +76,6 @@ def test_a_limit_takes_the_first_jobs_of_the_window(trace):
     assert ids(pool_scenario(trace, AB, limit=99)) == ["1", "2", "3", "4", "5"]
 
 
-def test_an_empty_window_is_refused(trace):
-    with pytest.raises(TraceError, match=r"jobs\.csv: no job was submitted in \[1970-01-01T00:00:09Z, the end\)"):
-        pool_scenario(trace, AB, from_s=9.0)
-
-
 MIXED = ("1,a,0,10,1", "2,b,1,10,0", "3,a,2,,4", "4,b,3,10,1", "5,a,4,,0", "6,a,9,10,2")
 
 
@@ -103,22 +98,6 @@ def test_a_window_of_jobs_that_cannot_be_replayed_is_refused(csv):
     trace = read_trace(csv(*MIXED))
     why = r"no job of \[1970-01-01T00:00:04Z, 1970-01-01T00:00:05Z\) can be replayed: 1 have no GPUs; widen"
     refused(TraceError, why, pool_scenario, trace, AB, from_s=4.0, until_s=5.0)
-
-
-def test_a_wide_job_is_refused_with_its_file_or_dropped_and_counted(trace):
-    narrow = [Pool("a", 3), Pool("b", 2)]
-    with pytest.raises(TraceError, match=r"jobs\.csv: job 3 asks for 4 GPUs, its pool a has 3 \(1 such jobs\)"):
-        pool_scenario(trace, narrow)
-    scenario = pool_scenario(trace, narrow, drop_wide=True)
-    assert ids(scenario) == ["1", "2", "4", "5"]
-    assert scenario.dropped == {"wider than their pool": 1}
-
-
-def test_a_pool_without_capacity_is_refused_with_the_file_or_its_jobs_are_dropped_and_counted(trace):
-    refused(PoolsError, r"jobs\.csv: pool b has no GPUs but 2 jobs", pool_scenario, trace, [Pool("a", 4)])
-    scenario = pool_scenario(trace, [Pool("a", 4)], only_pools=True)
-    assert ids(scenario) == ["1", "3", "5"]
-    assert scenario.dropped == {"of pools without capacity": 2}
     refused(TraceError, "no job of the window is left", pool_scenario, trace, [Pool("c", 4)], only_pools=True)
 
 

@@ -210,12 +210,3 @@ def test_goodput_by_a_version(trained, words):
     gate = words.json("models", "promote", "goodput:2", "--trace", trained / "steps.csv", "--force")
     assert gate["figures"]["figure"] == "mape"
     words.works("models", "rollback", "goodput")
-
-
-def test_goodput_needs_steps_on_one_gpu_and_on_more(tmp_path, words):
-    (tmp_path / "one.csv").write_text(f"{STEPS}\nnet,1,1,16,0.03,0.003\n")
-    line = words.refuses("train", "goodput", "--trace", "one.csv")
-    assert line == "one.csv: all steps are on one GPU; add some on more, which tell what more bring"
-    (tmp_path / "two.csv").write_text(f"{STEPS}\nnet,1,2,16,0.03,0.003\n")
-    line = words.refuses("train", "goodput", "--trace", "two.csv")
-    assert line == "two.csv: no step of net on one GPU; add one, its throughput hangs on it"

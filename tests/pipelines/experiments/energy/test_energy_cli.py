@@ -99,21 +99,6 @@ def test_one_row_a_job_and_stretches_that_agree_with_it(shell, words, tmp_path):
     assert {one["node"] for one in segments} <= {f"node-{at}" for at in range(1, 5)}
 
 
-def test_prices_of_the_command_line(shell, words):
-    plain, dear = (shell.json(*words("edf", *more)) for more in ((), ("--set=price_eur_kwh=0.5", "--set=pue=2")))
-    assert dear["energy_eur"] == pytest.approx(dear["energy_kwh"])
-    assert dear["inputs"]["pue"] == 2.0
-    assert plain["inputs"]["pue"] == PUE
-
-
-def test_the_mechanism_can_be_set(shell, words):
-    alone = shell.json(*words("edf", "--set", "on_events=false", "--set", "period_s=600"))
-    plain = shell.json(*words("edf"))
-    assert alone["mean_wait_s"] > plain["mean_wait_s"]
-    slow = shell.json(*words("andreas", *FEW, "--set", "restart_s=200", "--set", "snapshot_epochs=3"))
-    assert slow["jobs"] == 24
-
-
 def test_what_profiling_takes_is_told(shell, words):
     plain, asked = (shell.json(*words("edf", *more)) for more in ((), ("--set", "profile_s=30")))
     assert "profiles" not in plain

@@ -132,7 +132,6 @@ def test_a_wrong_pick(ask, front, pick):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--objectives", "speed:mean"), "metric 'speed' is unknown"),
         (("--algorithm", "annealing"), "--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"),
         (("--space", "free"), "--space free: is unknown; choose from parameters, raw"),
         (("--gaps", "even"), "--gaps even: is unknown; choose from exponential, resampled"),

@@ -3,7 +3,6 @@
 import csv as csv_files
 import math
 
-import polars as pl
 import pytest
 
 from tests.scenarios import write_tasks_scene
@@ -73,26 +72,6 @@ def test_quotas_are_put_together(shell, words, csv):
     together, given = shell.json(*with_pools), shell.json(*alone)
     assert [together[name] for name in (*PAPERS, "mean_jct_s")] == [given[name] for name in (*PAPERS, "mean_jct_s")]
     assert f"servers: 16 GPUs in all, pools file {pools}; quotas are ignored" in together["inputs"]["notes"]
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
-        (("--set", "round_s=0"), "setting round_s must be a positive number of seconds, got 0"),
-    ],
-)
-def test_mistakes_get_one_line(shell, words, more, told):
-    assert told in shell.refuses(*words("mlf_h", *more))
-
-
-def test_who_stops_jobs_is_refused_where_a_trace_forbids_it(shell, words, folder, tmp_path):
-    jobs = pl.read_parquet(folder / "tasks.jobs.parquet").with_columns(preemptible=pl.int_range(pl.len()) != 7)
-    jobs.write_parquet(tmp_path / "some.parquet")
-    of = {name: [*words(name), "--trace", tmp_path / "some.parquet"] for name in ("mlf_h", "graphene")}
-    told = f"policy mlf_h: stops jobs, and 1 job may not be stopped, {jobs['job_id'][7]} first"
-    assert told in shell.refuses(*of["mlf_h"])
-    assert shell.json(*of["graphene"])["jobs"] == 20
 
 
 def test_a_source_that_tells_nothing_of_accuracies_is_refused_by_who_asks(shell, words):
