@@ -21,6 +21,7 @@ from jobcast.simulator.engine import replay
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario
+from tests.shared import refused
 
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 1, gpus: 8, gpu_type: t4, cpus: 16}]"
 
@@ -126,9 +127,7 @@ def test_groups_that_are_alike_are_one_kind():
     ],
 )
 def test_energy_without_watts_is_refused_with_the_remedy(place, line):
-    with pytest.raises(ConfigError) as refused:
-        energy_cluster(place)
-    assert line in str(refused.value)
+    refused(ConfigError, line, energy_cluster, place)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.readers import read_trace
 from jobcast.traces.tasks import write_tasks
+from tests.shared import refused
 
 pytestmark = pytest.mark.usefixtures("untrained")
 DOCS = (Path(__file__).resolve().parents[4] / "docs" / "tasks.md").read_text(encoding="utf-8")
@@ -121,9 +122,7 @@ def test_what_a_trace_does_not_say_is_told(scenario_of):
     ],
 )
 def test_files_that_do_not_fit_together_are_refused(scenario_of, name, text, line):
-    with pytest.raises(TraceError, match=line) as refused:
-        scenario_of(**{name: text})
-    assert "\n" not in str(refused.value)
+    refused(TraceError, line, scenario_of, **{name: text})
 
 
 def test_the_documented_servers(tmp_path):
