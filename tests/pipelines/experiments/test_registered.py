@@ -21,8 +21,6 @@ from tests.shared import refused
 REGISTRY = parse_forecasts("registry")
 TIMES = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_total")
 TOLD = ("forecasts", "configuration", "models", "bad_forecasts", "degraded", "command")
-TRAINING = "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation"
-RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
 
 
 class Broken:
@@ -42,14 +40,12 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def words(files, csv):
+def words(files, training):
     """The command that simulates a policy which asks for regimes, curves or epochs, and the module that asks."""
-    trace = csv("01,a,0,1000,1,LM,10,6,gns", "02,a,10,1000,1,LM,10,2,static", header=TRAINING)
-    rates = csv(f"v100,LM,10,1,{59_675 / 600!r}", f"v100,LM,20,1,{59_675 / 800!r}", name="rates.csv", header=RATES)
     tables = (f"--set=tasks={files / 'tasks.parquet'}", f"--set=curves={files / 'curves.parquet'}", "--set=round_s=600")
     energy = ("--cluster", files / "energy.yaml", f"--set=profiles={files / 'profiles.csv'}", "--baseline", "none")
     return {
-        "regimes": (rounds, ("--trace", trace, "--gpus", "1", f"--set=throughputs={rates}", "--policy", "srpt")),
+        "regimes": (rounds, (*training[1:], "--policy", "srpt")),
         "curves": (accuracy, ("--trace", files / "tasks.jobs.parquet", "--gpus", "8", *tables, "--policy", "mlf_c")),
         "epochs": (forecasting, ("--trace", files / "energy.jobs.parquet", *energy, "--policy", "edf")),
     }

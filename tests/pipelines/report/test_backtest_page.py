@@ -565,15 +565,11 @@ def test_waits_of_pools_are_in_a_unit_that_suits_them():
     assert table is not None
     assert table.head[-1] == "mean wait under fcfs (s)"
     assert [row[-1] for row in table.rows] == ["1.00", "3.00", "–"]
-
-
-def test_all_jobs_run_in_the_pool_of_a_flat_cluster():
-    """Nodes without quotas are one pool, which no job names: 0 jobs were told as replayed."""
+    # Nodes without quotas are one pool, which no job names: 0 jobs were told as replayed.
     jobs = {"fcfs": {"pool": ["a", "b", "b"], "wait_s": [60.0, 120.0, 300.0]}}
     table = pools_table([{"name": "all", "gpus": 10}], jobs, "fcfs")
     assert table is not None
-    assert table.rows == [("all", "10", "3", "2.67")]
-    assert table.head[-1] == "mean wait under fcfs (min)"
+    assert (table.rows, table.head[-1]) == ([("all", "10", "3", "2.67")], "mean wait under fcfs (min)")
 
 
 def test_what_was_skipped_and_assumed_is_told():
