@@ -109,16 +109,6 @@ def test_starts_are_asked_for_where_there_are_none(shell, csv):
     assert "nothing is left to forecast" in shell.refuses(*words, "--predict")
 
 
-def test_a_backtest_lists_what_they_lack(shell, csv):
-    words = ("--trace", csv("a,p,0,100,1", "b,p,0,100,1"), "--gpus", "4", "--out", "b")
-    told = shell.json("backtest", *words, "--policies", "fcfs,easy,conservative_backfill,as_recorded")
-    assert [row["policy"] for row in told["rows"]] == ["fcfs"]
-    lacks = {one["policy"]: one["lacks"] for one in told["skipped"]}
-    assert lacks.keys() == {"easy", "conservative_backfill", "as_recorded"}
-    assert "needs time limits" in lacks["easy"]
-    assert "needs recorded starts" in lacks["as_recorded"]
-
-
 @pytest.mark.parametrize(
     ("words", "text", "line"),
     [

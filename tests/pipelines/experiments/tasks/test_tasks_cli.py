@@ -1,8 +1,8 @@
 """`jobcast simulate` for schedulers of tasks: figures, the job table, sources of accuracy, mistakes."""
 
-import csv as csv_files
 import math
 
+import polars as pl
 import pytest
 
 from tests.scenarios import write_tasks_scene
@@ -49,24 +49,23 @@ def test_a_baseline_is_given_settings_of_files_and_cluster_alone(shell, words):
     assert shell.json(*words("mlf_h", "--baseline", "mlf_h", "--set", "h_r=0.4", "--limit", 8))["speedup_mean"] < 1.0
 
 
-def test_one_row_a_job(shell, words, tmp_path):
+def test_one_row_a_job(shell, words):
     shell.json(*words("mlf_h", "--out", "jobs.csv"))
-    with (tmp_path / "jobs.csv").open() as file:
-        rows = list(csv_files.DictReader(file))
+    rows = pl.read_csv("jobs.csv", schema_overrides={"job_id": pl.String})
     assert len(rows) == 20
-    for row in rows:
-        assert float(row["submit_time"]) <= float(row["start_time"]) < float(row["end_time"])
-        assert 0.0 <= float(row["accuracy_by_deadline"]) <= 1.0
-    assert all(float(row["iterations_done"]) == pytest.approx(1.0) for row in rows)
-    late = max(rows, key=lambda row: float(row["waited_s"]))
+    assert (rows["submit_time"] <= rows["start_time"]).all()
+    assert (rows["start_time"] < rows["end_time"]).all()
+    assert rows["accuracy_by_deadline"].is_between(0.0, 1.0).all()
+    assert rows["iterations_done"].to_list() == pytest.approx([1.0] * 20)
+    late = rows.sort("waited_s").to_dicts()[-1]
     told = shell.json("explain", "--out", "jobs.csv", "--job", late["job_id"])
     waited_s = told["while_waiting"]["seconds"] if told["while_waiting"] else 0.0
-    assert waited_s == pytest.approx(float(late["waited_s"]), abs=1e-3)
+    assert waited_s == pytest.approx(late["waited_s"], abs=1e-3)
     assert all(stretch["nodes"] for stretch in told["held"])
 
 
 def test_quotas_are_put_together(shell, words, csv):
-    alone = words("tiresias")
+    alone = words("tiresias", "--limit", 8)
     pools = csv("a,10", "b,6", name="pools.csv", header="pool,gpus")
     with_pools = [pools if word == "16" else "--pools" if word == "--gpus" else word for word in alone]
     together, given = shell.json(*with_pools), shell.json(*alone)
