@@ -25,13 +25,6 @@ def file(tmp_path, text):
     return path
 
 
-def test_easy_beside_fcfs(shell, trace):
-    words = ("--trace", trace, "--gpus", "4", "--policy", "easy")
-    assert starts(shell, *words) == [0, 100, 2, 150]
-    told = shell.json("simulate", *words)
-    assert (told["baseline"], told["slowed_pct"], told["speedup_mean"] > 1.0) == ("fcfs", 0.0, True)
-
-
 def test_how_near_starts_are_to_those_of_the_trace(shell, trace):
     words = ("--trace", trace, "--gpus", "4", "--baseline", "none")
     told = shell.json("simulate", *words, "--policy", "easy")["fidelity"]

@@ -91,16 +91,6 @@ def test_jobs_scale_to_the_cluster_or_to_what_they_ask_for(tables):
     assert [len(work.phases[0].goodput) for work in kept.facts.scaling.works] == [1, 2, 1]
 
 
-def test_pollux_runs_a_scene_and_reports_what_it_did(tables, tmp_path):
-    made = simulate(scenario_of(trace_of(), tables), asked("pollux", tmp_path, restart_s="0"))
-    assert made.own["rounds"] == 2.0
-    assert made.own["batch_growth_max"] <= 4.0
-    assert made.log.end_s == pytest.approx([6.1, 66.1, 66.1], abs=12.0)
-    assert figures(made.log)["jobs"] == 3
-    again = simulate(scenario_of(trace_of(), tables), asked("pollux", tmp_path, restart_s="0"))
-    assert again.own == made.own
-
-
 def test_any_policy_runs_the_same_jobs(tables, tmp_path):
     scenario = scenario_of(trace_of(), tables)
     rigid = simulate(scenario, asked("fcfs", tmp_path))

@@ -153,13 +153,10 @@ def test_a_job_that_is_not_there_may_be_among_the_rows_left_out(shell):
 def test_without_a_record_what_is_missing_is_said_and_quotas_may_be_given(shell, two_pools):
     shell.works(*two_pools, "sia", "--out", "log.csv")
     shutil.rmtree("log.csv.run")
-    answer = shell.works("explain", "--out", "log.csv", "--job", "b2", "--pools", two_pools[4])
-    assert "log.csv.run is not there" in answer.err
-    assert "without sharing (fcfs) it would have started" in answer.out
-    answer = shell.works("explain", "--out", "log.csv", "--job", "b2")
-    assert "pass --pools FILE" in answer.err
-    assert "without sharing" not in answer.out
-    assert shell.works("--quiet", "explain", "--out", "log.csv", "--job", "b2").err == ""
+    words = ("explain", "--out", "log.csv", "--job", "b2")
+    assert "without sharing (fcfs) it would have started" in shell.works(*words, "--pools", two_pools[4]).out
+    assert "log.csv.run is not there" in shell.works(*words).err
+    assert shell.works("--quiet", *words).err == ""
 
 
 def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_path):

@@ -21,14 +21,12 @@ from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs, scenario_workload
 from jobcast.pipelines.experiments.scenarios import ASSUMED, HELD, assumed_s, cut_scenario
-from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import figures
 from jobcast.simulator.workload import Workload
-from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 from tests.scenarios import pool_scenario
@@ -167,18 +165,6 @@ def test_what_the_trace_says_holds_where_no_share_is_set(made):
     assert told.resume_s == 60.0
     assert stoppable(told) == stoppable(made)
     assert of(made) is made
-
-
-def test_a_simulation_replays_the_scenario(tmp_path):
-    trace, pools = generate("sia", 2, {"variant": "higher_load"})
-    scenario = pool_scenario(trace, pools)
-
-    def stops(**settings):
-        run = simulate(scenario, Ask(policy="sia_preempt", spec=ORACLE, home=tmp_path, seed=1, settings=settings))
-        return int(run.log.preemptions.sum())
-
-    assert stops(preemptible_share="0") == 0
-    assert stops(preemptible_share="1", resume_s="60") > 0
 
 
 pytestmark = pytest.mark.usefixtures("untrained")
