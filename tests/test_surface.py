@@ -294,7 +294,7 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
             jc.simulate(trace, "narrowest_here", pools, set={"slack": 1})
     finally:
         DECLARED.clear()
-    refused(jc.UserError, "there is one of that name", jc.policy("fcfs"), Narrowest)
+    refused(jc.UserError, "there is one of that name", jc.policy, "fcfs")
     refused(jc.UserError, "no kind 'fast'", jc.policy, "fastest", kind="fast")
 
 
