@@ -245,10 +245,6 @@ def outline(page: str) -> Outline:
     return found
 
 
-def text(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-
-
 def test_the_page_stands_alone(page):
     found = outline(page)
     assert not found.links
@@ -576,7 +572,8 @@ def test_what_was_skipped_and_assumed_is_told():
     trace = {"name": "x", "pools_origin": "quotas: pools file p.csv"}
     skipped = [{"policy": "mlfs", "lacks": "a table of tasks"}]
     known = {"trace": trace, "split": {"train_until_s": 0.0}, "assumptions": ["Scaling is assumed."]}
-    shown = text(render_report(bare([], {}, skipped=skipped, **known)))
+    page = render_report(bare([], {}, skipped=skipped, **known))
+    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     for piece in ("mlfs a table of tasks", "Scaling is assumed.", "Quotas: pools file p.csv."):
         assert piece in shown, piece
     assert "trained on" not in shown
