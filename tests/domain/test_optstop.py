@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.optstop import OptStop, Standing, Stop
+from tests.shared import refused
 
 RULE = OptStop(confidence=0.95, tolerance=0.01, even=0.5, stall_share=0.1)
 
@@ -126,5 +127,4 @@ def test_hundreds_at_once_are_decided_each_on_its_own():
     [({"confidence": 0.3}, "confidence must be in"), ({"tolerance": -0.1}, "tolerance"), ({"even": 1.0}, "even")],
 )
 def test_numbers_outside_of_their_range_are_refused(given, told):
-    with pytest.raises(ConfigError, match=told):
-        OptStop(**given)
+    refused(ConfigError, told, OptStop, **given)

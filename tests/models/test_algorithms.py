@@ -17,6 +17,7 @@ from jobcast.models.algorithms import (
 from jobcast.models.classifier import Constant, plain
 from jobcast.models.classifiers import BoosterSettings, ExtraTrees, ForestSettings, LogisticSettings
 from jobcast.models.scores import roc_auc
+from tests.shared import refused
 
 FEW = BoosterSettings(trees=20)
 GROVE = ForestSettings(trees=15)
@@ -152,8 +153,7 @@ def test_settings_of_another_algorithm_are_refused():
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(RegistryError, match=r"5min\.npz: cannot be read"):
-        read_classifier("extra-trees", tmp_path, "5min")
+    refused(RegistryError, r"5min\.npz: cannot be read", read_classifier, "extra-trees", tmp_path, "5min")
 
 
 def test_no_library_is_imported_before_it_is_needed():

@@ -269,8 +269,7 @@ def test_a_threshold_that_is_none_declares_nothing(scenario, monkeypatch, gate):
     monkeypatch.setattr(scenario.predictors["will-jobs-arrive"], "thresholds_gate_", np.array([gate, 0.5]))
     history, source = scenario.source()
     move(history, source, scenario.end_s)
-    with pytest.raises(BadAnswerError):
-        source.will_jobs_arrive("busy", 300.0)
+    refused(BadAnswerError, "", source.will_jobs_arrive, "busy", 300.0)
     assert source.will_jobs_arrive("busy", 3600.0) in (True, False)
 
 
@@ -290,5 +289,4 @@ def test_no_bin_and_no_run_time_follow_from_probabilities_that_are_none(scenario
     )
     _, source = scenario.source()
     for ask in (source.duration_bin, source.duration_s, source.duration_probabilities):
-        with pytest.raises(BadAnswerError):
-            ask(scenario.jobs[0])
+        refused(BadAnswerError, "", ask, scenario.jobs[0])

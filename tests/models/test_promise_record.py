@@ -25,6 +25,7 @@ from jobcast.models.promise_record import (
     state,
 )
 from jobcast.traces.table import Trace
+from tests.shared import refused
 
 TIMES = st.floats(0.0, 1000.0)
 
@@ -58,8 +59,7 @@ def test_kept_broken_or_open(event_s, known_s, as_of_s, expected):
 
 
 def test_a_level_that_was_not_promised():
-    with pytest.raises(ValueError, match="job a: nothing was promised at 80%"):
-        state(promise(), 0.8, Outcome(None, 1.0), 1.0)
+    refused(ValueError, "job a: nothing was promised at 80%", state, promise(), 0.8, Outcome(None, 1.0), 1.0)
 
 
 @given(TIMES, TIMES, TIMES, TIMES)

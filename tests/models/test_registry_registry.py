@@ -102,8 +102,7 @@ def test_nobody_is_led_to_a_version_whose_files_are_gone(registry, variant, card
     registry.promote("new-load", 3)
     shutil.rmtree(registry.folder(registry.resolve("new-load", 2)))
     assert registry.rollback("new-load").version == 1
-    with pytest.raises(RegistryError):
-        registry.promote("new-load", 2)
+    refused(RegistryError, "", registry.promote, "new-load", 2)
     assert registry.resolve("new-load").version == 1
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from jobcast.models.compiled_trees import MOST_LEAVES, SmallTrees, rounded_down, sigmoids
 from jobcast.models.load_quantile import LEVELS, NOTHING, WHOLE, quantile_of
+from tests.shared import refused
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 17])
@@ -91,8 +92,7 @@ def test_a_tree_of_too_many_leaves_is_refused():
     X = np.arange(2000, dtype=np.float32)[:, None]
     parameters = {"objective": "regression", "num_leaves": 40, "min_data_in_leaf": 1, "verbosity": -1}
     booster = lightgbm.train(parameters, lightgbm.Dataset(X, label=np.sin(X[:, 0])), num_boost_round=1)
-    with pytest.raises(ValueError, match=f"at most {MOST_LEAVES} are read"):
-        SmallTrees.of(booster)
+    refused(ValueError, f"at most {MOST_LEAVES} are read", SmallTrees.of, booster)
 
 
 def test_thresholds_in_single_precision_part_single_numbers_alike():

@@ -13,7 +13,7 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
 from jobcast.traces.history import pool_histories
 from jobcast.traces.readers import read_trace
 from tests.features.pools import arrived
-from tests.shared import kept
+from tests.shared import kept, refused
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S
@@ -220,8 +220,7 @@ def test_first_different_feature_is_named(model, corpus):
 
 
 def test_rows_of_other_horizons_are_refused(model, corpus):
-    with pytest.raises(RegistryError, match=r"reads rows of shape \(n, 2, \d+\)"):
-        model.predict_proba(corpus.X[:, :1])
+    refused(RegistryError, r"reads rows of shape \(n, 2, \d+\)", model.predict_proba, corpus.X[:, :1])
 
 
 def test_a_horizon_longer_than_the_training_time_is_refused(corpus):

@@ -10,6 +10,7 @@ from scipy import stats
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
 from jobcast.traces.generators.andreas import APPLICATIONS, TABLE_V, AndreasConfig, arrivals_s, epoch_s
+from tests.shared import refused
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
 MICROSECOND_S = 1e-6
@@ -130,8 +131,7 @@ def test_a_cluster_file_stands_in_for_nodes_and_scenario(tmp_path):
 def test_a_type_of_which_nothing_is_assumed_is_refused(tmp_path):
     path = tmp_path / "cluster.yaml"
     path.write_text("nodes: [{gpus: 1, gpu_type: x9, power_w: [0, 5]}]")
-    with pytest.raises(ConfigError, match="nothing is assumed of GPUs 'x9'"):
-        generate("andreas", 0, {"cluster": str(path)})
+    refused(ConfigError, "nothing is assumed of GPUs 'x9'", generate, "andreas", 0, {"cluster": str(path)})
 
 
 def test_table_v_as_it_is_printed():

@@ -16,6 +16,7 @@ from jobcast.traces.generators.gavel import GavelElasticConfig
 from jobcast.traces.generators.pcs_workloads import SUBLINEAR, AutomlConfig, PhillyElasticConfig, halved
 from jobcast.traces.readers import read_trace
 from jobcast.traces.stages import stages_of
+from tests.shared import refused
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
 KINDS = {"automl": AutomlConfig, "gavel-elastic": GavelElasticConfig, "philly-elastic": PhillyElasticConfig}
@@ -205,5 +206,4 @@ def test_what_is_no_distribution_is_refused(tmp_path, rows):
     path = tmp_path / "curve.csv"
     head = "value,share,more" if "a" in rows else "value,share"
     path.write_text(f"{head}\n{rows}")
-    with pytest.raises(TraceError, match=r"curve.csv"):
-        generate("automl", 1, {"services": str(path)})
+    refused(TraceError, r"curve.csv", generate, "automl", 1, {"services": str(path)})

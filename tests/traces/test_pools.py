@@ -98,8 +98,7 @@ def test_jobs_submitted_at_once_are_spread_to_the_last_end(make_trace):
 def test_jobs_without_gpus_or_a_run_time_ask_for_no_work(make_trace):
     trace = make_trace(("cpu", 0, 5, 0), ("a", 0, 4000, 2), ("a", 100, None, 8), ("b", 1000, None, 1))
     assert derive_pools(trace) == [Pool("a", 10), Pool("b", 1)]
-    with pytest.raises(TraceError, match="made: no job asks for GPUs"):
-        derive_pools(make_trace(("cpu", 0, 5, 0)))
+    refused(TraceError, "made: no job asks for GPUs", derive_pools, make_trace(("cpu", 0, 5, 0)))
     assert derive_pools(make_trace(("a", 7, None, 3))) == [Pool("a", 3)]
 
 

@@ -92,8 +92,7 @@ def test_data_sets_are_laid_over_gavels_five(tmp_path):
     ],
 )
 def test_a_bad_course_is_named(tmp_path, rows, said):
-    with pytest.raises(TraceError, match=said):
-        read_courses(written(tmp_path, "job_id,epoch,batch_size\n" + rows))
+    refused(TraceError, said, read_courses, written(tmp_path, "job_id,epoch,batch_size\n" + rows))
 
 
 courses = st.dictionaries(

@@ -126,8 +126,7 @@ def test_points_stay_and_all_else_is_forecast(model, make):
 
 
 def test_a_plan_that_is_not_known_is_refused(make):
-    with pytest.raises(ConfigError):
-        pick_profiles(make(1, seed=4), "none")
+    refused(ConfigError, "", pick_profiles, make(1, seed=4), "none")
 
 
 def test_jobs_without_a_batch_size(model):
