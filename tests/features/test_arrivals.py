@@ -181,19 +181,6 @@ def test_read_only_columns_give_the_same_rows():
     assert np.array_equal(arrival_features(history, ticks, HORIZONS_S), expected)
 
 
-def test_training_rows_are_serving_rows_on_philly(philly):
-    from jobcast.traces.history import pool_histories
-    from jobcast.traces.readers import read_trace
-
-    trace = read_trace(philly / "philly_jobs.csv")
-    ticks = np.arange(np.ceil(trace.submit_s[0] / 300) * 300, trace.submit_s[-1], 300.0)
-    for history in pool_histories(trace).values():
-        batch = arrival_features(history, ticks, HORIZONS_S)
-        for i in range(0, ticks.size, 997):
-            live = arrival_features(known_at(history, ticks[i]), ticks[i : i + 1], HORIZONS_S)
-            assert np.array_equal(live[0], batch[i])
-
-
 def test_sets_are_cumulative_and_end_with_all_columns():
     sets = list(FEATURE_SETS.values())
     for smaller, larger in pairwise(sets):
