@@ -15,6 +15,7 @@ from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 HORIZONS_MIN = (5.0, 60.0, 720.0)
 JOB = st.tuples(
@@ -24,20 +25,10 @@ JOB = st.tuples(
 
 
 def whole_trace(jobs):
-    rows = [
-        {
-            "job_id": f"{number:03d}",
-            "pool": pool,
-            "submit_time": float(submit),
-            "duration": float(run),
-            "gpus": gpus,
-            "start_time": float(submit + wait),
-            "end_time": float(submit + wait + run),
-            "user": f"u{number % 3}",
-        }
-        for number, (pool, submit, wait, run, gpus) in enumerate(jobs)
-    ]
-    return Trace.from_frame(pl.DataFrame(rows), name="t")
+    pools, submit_s, wait_s, run_s, gpus = (np.array(column) for column in zip(*jobs, strict=True))
+    times = {"start_time": submit_s + wait_s, "duration": 1.0 * run_s, "end_time": submit_s + wait_s + run_s}
+    users = [f"u{number % 3}" for number in range(len(jobs))]
+    return Trace.from_frame(frame_of(submit_s, pool=pools, gpus=gpus, user=users, **times), name="t")
 
 
 def dumped(whole, at_s):
@@ -104,11 +95,8 @@ def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_
 @given(st.lists(JOB, min_size=1, max_size=20), st.lists(JOB, max_size=20))
 def test_jobs_of_cores_alone_change_no_features(jobs, others):
     plain = whole_trace(jobs)
-    mixed = (
-        pl.concat([plain.jobs, whole_trace(others).jobs.with_columns(pl.lit(0, pl.Int64).alias("gpus"))])
-        if others
-        else plain.jobs
-    )
+    beside = [whole_trace(others).jobs.with_columns(gpus=pl.lit(0, pl.Int64))] if others else []
+    mixed = pl.concat([plain.jobs, *beside])
     ids = pl.Series("job_id", [f"{number:03d}" for number in range(len(mixed))])
     trace = Trace.from_frame(mixed.with_columns(ids), name="t").on_gpus
     assert trace.dropped == ({"no GPUs": len(others)} if others else {})

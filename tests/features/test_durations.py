@@ -30,6 +30,7 @@ from jobcast.features.load_features import load_features
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace, ends_known_after
+from tests import scenarios
 from tests.scenarios import frame_of
 
 HORIZONS_MIN = (1, 10)
@@ -39,9 +40,7 @@ GRAIN_S = 60.0
 
 def trace(rows, **columns):
     """Rows of (submit_s, duration_s, pool, gpus, user, tag), and optionally start_s; further columns by name."""
-    submit_s, *others = map(list, zip(*rows, strict=True))
-    named = zip(("duration", "pool", "gpus", "user", "tag", "start_time"), others, strict=False)
-    return Trace.from_frame(frame_of(submit_s, **dict(named), **columns), name="test")
+    return scenarios.trace_of("submit_time duration pool gpus user tag start_time", rows, **columns)
 
 
 def row(submit_s, duration_s, pool="a", gpus=1, user="", tag=""):

@@ -15,7 +15,7 @@ from jobcast.models.duration_booster import QUEUE_MODEL
 from jobcast.models.duration_data import DurationData, bins_of
 from jobcast.models.job_duration import ALGORITHMS, FLOOR, LEARNT, JobDuration, calibration_columns
 from jobcast.simulator.history import EarlierJobs, RunHistory
-from jobcast.traces.table import Trace
+from tests.scenarios import trace_of
 from tests.shared import kept, refused
 
 BINS = ("<=5min", "5-60min", "60-720min", ">720min")
@@ -25,10 +25,7 @@ HALF_A_MINUTE_S = 30.0
 
 def trace(rows):
     """Rows of (submit_s, duration_s, gpus, pool, tag)."""
-    names = ("submit_time", "duration", "gpus", "pool", "tag")
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    columns["job_id"] = [f"{i:04d}" for i in range(len(rows))]
-    return Trace.from_frame(pl.DataFrame(columns), name="test")
+    return trace_of("submit_time duration gpus pool tag", rows)
 
 
 TRAINING = [
