@@ -89,15 +89,3 @@ def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_
         seen = history.pool(pool)
         for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
             assert np.array_equal(getattr(seen, name), getattr(rows, name)), name
-
-
-@settings(max_examples=20)
-@given(st.lists(JOB, min_size=1, max_size=20), st.lists(JOB, max_size=20))
-def test_jobs_of_cores_alone_change_no_features(jobs, others):
-    plain = whole_trace(jobs)
-    beside = [whole_trace(others).jobs.with_columns(gpus=pl.lit(0, pl.Int64))] if others else []
-    mixed = pl.concat([plain.jobs, *beside])
-    ids = pl.Series("job_id", [f"{number:03d}" for number in range(len(mixed))])
-    trace = Trace.from_frame(mixed.with_columns(ids), name="t").on_gpus
-    assert trace.dropped == ({"no GPUs": len(others)} if others else {})
-    assert np.array_equal(duration_rows(trace, HORIZONS_MIN), duration_rows(plain, HORIZONS_MIN), equal_nan=True)

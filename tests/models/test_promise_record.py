@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from jobcast.models.promise_record import (
     state,
 )
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 from tests.shared import refused
 
 TIMES = st.floats(0.0, 1000.0)
@@ -80,8 +80,7 @@ def test_what_is_judged():
 
 
 def trace(**columns):
-    told = {"job_id": ["a", "b", "c"], "pool": ["p"] * 3, "submit_time": [10.0, 20.0, 30.0], "gpus": [1] * 3}
-    return Trace.from_frame(pl.DataFrame({**told, **columns}), name="t")
+    return Trace.from_frame(frame_of([10.0, 20.0, 30.0], job_id=["a", "b", "c"], **columns), name="t")
 
 
 def test_outcomes_of_a_trace():

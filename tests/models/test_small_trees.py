@@ -69,9 +69,7 @@ def test_probabilities_are_lightgbms_own_where_values_are_missing_too(missing_in
     later = rng.normal(size=(400, 4)).astype(np.float32)
     later[::5, 0], later[::7, 2] = np.nan, np.nan
     trees = SmallTrees.of(booster)
-    told = sigmoids(trees(later)[0])
-    assert np.array_equal(told, booster.predict(later))
-    assert [sigmoids(trees(later[i : i + 1])[0])[0] for i in range(40)] == told[:40].tolist()
+    assert np.array_equal(sigmoids(trees(later)[0]), booster.predict(later))
 
 
 def test_several_boosters_in_one_call():

@@ -202,8 +202,6 @@ def test_numbers_are_drawn_from_a_distribution_on_file(curve):
 
 
 @pytest.mark.parametrize("rows", ["1,0\n2,.9", "2,0\n1,1", "1,.5\n2,.2\n3,1", "0,0\n1,1", "1,0,a\n2,1,b", ""])
-def test_what_is_no_distribution_is_refused(tmp_path, rows):
-    path = tmp_path / "curve.csv"
-    head = "value,share,more" if "a" in rows else "value,share"
-    path.write_text(f"{head}\n{rows}")
+def test_what_is_no_distribution_is_refused(written, rows):
+    path = written("curve.csv", f"value,share{',more' if 'a' in rows else ''}\n{rows}")
     refused(TraceError, r"curve.csv", generate, "automl", 1, {"services": str(path)})
