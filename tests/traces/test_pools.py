@@ -33,7 +33,6 @@ def test_quotas_in_force(written):
         ("pool,gpus\na,0\n", "row 2, column gpus: must be a whole number >= 1, got '0'"),
         ("pool,gpus,from\na,-1,60\n", "row 2, column gpus: must be a whole number >= 1, got '-1'"),
         ("pool,gpus,from,cells\na,0,60,1x2\n", "row 2, column cells: 1x2 are not the 0 GPUs of the pool"),
-        ("pool,gpus\na,-1\n", "row 2, column gpus: must be a whole number >= 1, got '-1'"),
         ("pool,gpus\na,1.5\n", "row 2, column gpus: must be a whole number >= 1, got '1.5'"),
         ("pool,gpus\na,\n", "row 2, column gpus: must be a whole number >= 1, got ''"),
         ("pool,gpus\na\n", "row 2, column gpus: must be a whole number >= 1, got ''"),

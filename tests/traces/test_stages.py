@@ -50,7 +50,7 @@ def test_files_keep_them(make_trace, tmp_path, suffix):
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line(make_trace, text, said):
-    told = f"made, job 00, column stages: {said}, got '{text}'; write share:gpus"
+    told = f"made, job 0000, column stages: {said}, got '{text}'; write share:gpus"
     refused(TraceError, told, stages_of, make_trace(*JOBS, stages=[text, None, None]))
 
 
