@@ -11,7 +11,6 @@ from jobcast.features.arrivals import arrival_features
 from jobcast.features.durations import duration_rows
 from jobcast.features.loads import window_loads
 from jobcast.models.duration_data import DurationData
-from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace
@@ -75,17 +74,3 @@ def test_what_has_not_ended_is_no_lesson(jobs, at_s):
         assert np.array_equal(getattr(learnt, name), getattr(then, name), equal_nan=True)
     over, _, end_s = finished_jobs(dump, None, None)
     assert (len(over), end_s) == (ended, dump.end_s[dump.ended].max())
-
-
-@settings(max_examples=30)
-@given(st.lists(JOB, min_size=1, max_size=30), st.integers(1, 12_000), st.integers(0, 30_000))
-def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_s):
-    dump = dumped(whole_trace(jobs), at_s)
-    listed, durations = dump.to_jobs()
-    history = RunHistory(dump.pools, EarlierJobs(listed, dump.start_s, dump.end_s, durations))
-    history.advance(at_s + later_s)
-    assert len(history.finished_since(0)) == dump.ended.sum()
-    for pool, rows in pool_histories(dump).items():
-        seen = history.pool(pool)
-        for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
-            assert np.array_equal(getattr(seen, name), getattr(rows, name)), name

@@ -349,39 +349,6 @@ def test_an_end_that_is_not_known_at_t_may_be_any(seed, delay_s, part):
     assert np.array_equal(rows, others, equal_nan=True)
 
 
-def replayed(trace, until_s, known_after_s):
-    """The trace's jobs as a run's own, event by event, and what the run knows of them at an instant."""
-    jobs, run_s = trace.to_jobs()
-    history = RunHistory(trace.pools, known_after_s=known_after_s)
-    starts = zip(trace.start_s, [1] * len(jobs), jobs, run_s, strict=True)
-    ends = zip(trace.end_s, [2] * len(jobs), jobs, run_s, strict=True)
-    events = [*((job.submit_s, 0, job, 0.0) for job in jobs), *starts, *ends]
-    for at_s, kind, job, ran_s in sorted(events, key=lambda event: (event[0], event[1] != 2, event[2].seq)):
-        if at_s > until_s:
-            break
-        history.advance(at_s)
-        (history.arrived, history.started, lambda job, ran_s=ran_s: history.completed(job, ran_s))[kind](job)
-    history.advance(until_s)
-    return history
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 1800.0])
-def test_a_run_knows_its_own_ends_as_late_as_the_trace_tells_them(delay_s):
-    rng = np.random.default_rng(3)
-    submit_s = np.sort(rng.uniform(0, 86_400, 80)).tolist()
-    trace = trace_of(submit_s, rng.lognormal(6, 2, 80).tolist(), delay_s)
-    jobs, run_s = trace.to_jobs()
-    until_s = 60_000.0
-    told = RunHistory(trace.pools, EarlierJobs(jobs, trace.start_s, trace.known_s, run_s))
-    told.advance(until_s)
-    own = replayed(trace, until_s, delay_s)
-    for pool in trace.pools:
-        one, another = told.pool(pool), own.pool(pool)
-        for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
-            assert getattr(one, name).tolist() == getattr(another, name).tolist(), (pool, name)
-    assert [job.end_s for job in told.finished_since(0)] == [job.end_s for job in own.finished_since(0)]
-
-
 @pytest.mark.parametrize(("ran_s", "found"), [(3600.0, 1), (3601.0, 2), (43_200.0, 2), (43_201.0, 3), (None, 3)])
 def test_the_bin_of_a_job_is_settled_when_the_last_one_begins(ran_s, found):
     job, tracker = Job(0, "0", "a", 100.0, 1), DurationTracker(WINDOWS_MIN)

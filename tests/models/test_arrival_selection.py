@@ -113,7 +113,7 @@ def test_windows_that_reach_the_end_are_not_read(corpus):
 
 
 def test_all_of_an_averages_members_are_searched(corpus):
-    tuned = tune_arrivals(corpus, 0.0, 8 * DAY_S, "average", 1)
+    tuned = tune_arrivals(corpus, 0.0, 3 * DAY_S, "average", 1)
     assert tuned.settings == AverageSettings()
     assert {"lightgbm_leaves", "logistic_inverse_l2", "extra_trees_min_rows_leaf"} <= set(tuned.trials[0])
 
