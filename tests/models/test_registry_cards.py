@@ -23,6 +23,7 @@ from jobcast.models.registry.cards import (
 )
 from jobcast.models.registry.folders import write_card
 from jobcast.models.registry.references import parse_reference
+from tests.shared import refused
 
 NESTED = st.recursive(
     st.floats() | st.integers() | st.text() | st.none() | st.booleans(),
@@ -100,8 +101,7 @@ def test_the_card_of_a_folder_is_read_by_people_too(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "@", ":", "a@", "@b", "a:", ":1", "a:b", "a:1@"])
 def test_what_names_no_version(text):
-    with pytest.raises(RegistryError, match="names no model"):
-        parse_reference(text)
+    refused(RegistryError, "names no model", parse_reference, text)
 
 
 CARD = ModelCard(

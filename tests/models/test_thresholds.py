@@ -104,12 +104,3 @@ def test_the_clockwork_is_found_from_what_was_seen():
     corpus = build_corpus(pools, 0.0, 10 * DAY_S, (60,))
     assert bot_pools(corpus, corpus.until(5 * DAY_S)) == ("b",)
     assert bot_pools(corpus, corpus.until(10 * DAY_S)) == ("b", "c")
-
-
-def test_philly_has_one(philly):
-    from jobcast.traces.history import pool_histories
-    from jobcast.traces.readers import read_trace
-
-    trace = read_trace(philly / "philly_jobs.csv")
-    corpus = build_corpus(pool_histories(trace), 1506902400.0, 1509926400.0, (60,))
-    assert bot_pools(corpus, corpus.until(1509926400.0)) == ("11cb48",)

@@ -92,7 +92,9 @@ def test_an_end_is_known_late():
     history.advance(14.9)
     assert shown(history)["end_s"] == [inf]
     history.advance(15.0)
-    assert shown(history)["end_s"] == [15.0]
+    known = {"start_s": [1], "end_s": [15], "completion_s": [15], "completion_duration_s": [4]}
+    assert {name: shown(history)[name] for name in known} == known
+    assert [(done.end_s, done.duration_s) for done in history.finished_since(0)] == [(15.0, 4.0)]
 
 
 JOBS = st.lists(

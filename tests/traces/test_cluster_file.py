@@ -1,5 +1,6 @@
 """Cluster files: what is read, what is refused, and that what is written is read back."""
 
+from collections import Counter
 from math import inf
 from pathlib import Path
 
@@ -221,10 +222,7 @@ def test_lists_that_are_none_of_openbs_are_refused(written, text, line):
 def test_openb_has_1213_nodes_with_gpus(published):
     nodes = read_cluster(published / "openb" / "openb_node_list_gpu_node.csv")
     assert (len(nodes.names), nodes.gpus) == (1213, 6212)
-    by_type: dict[str, int] = {}
-    for group in nodes.groups:
-        by_type[group.gpu_type] = by_type.get(group.gpu_type, 0) + group.count
-    assert by_type == OPENB_TYPES
+    assert Counter(kind for group in nodes.groups for kind in [group.gpu_type] * group.count) == OPENB_TYPES
 
 
 # Priority, accounts, QOS and limits of a cluster file.

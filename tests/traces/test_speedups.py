@@ -14,13 +14,8 @@ HEADER = "model,gpus,speedup"
 
 
 @pytest.fixture
-def table(tmp_path):
-    def write(*rows, header=HEADER):
-        path = tmp_path / "speedups.csv"
-        path.write_text("\n".join([header, *rows]) + "\n")
-        return path
-
-    return write
+def table(written):
+    return lambda *rows, header=HEADER: written("speedups.csv", "\n".join([header, *rows]) + "\n")
 
 
 def test_what_lies_between_rows_is_linear_and_what_lies_beyond_is_flat(table):

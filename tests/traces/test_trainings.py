@@ -28,15 +28,9 @@ from tests.shared import refused
 HEADER = "gpu_type,model,batch_size,gpus,steps_per_second\n"
 
 
-def written(folder, text, name="table.csv"):
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_rates_of_one_gpu_type_without_those_that_are_not_available(tmp_path):
+def test_rates_of_one_gpu_type_without_those_that_are_not_available(written):
     rows = "v100,LM,20,1,4\nv100,LM,10,1,8\nv100,LM,40,1,0\nk80,LM,10,1,2\nv100,LM,10,2,12.5\nv100,A3C,,1,3\n"
-    path = written(tmp_path, HEADER + rows)
+    path = written("table.csv", HEADER + rows)
     table = read_throughputs(path)
     assert table.gpu_type == "v100"
     assert table.rates == {("LM", 1): {10: 8.0, 20: 4.0}, ("LM", 2): {10: 12.5}}
@@ -44,8 +38,8 @@ def test_rates_of_one_gpu_type_without_those_that_are_not_available(tmp_path):
     assert read_throughputs(path, "k80").rates == {("LM", 1): {10: 2.0}}
 
 
-def test_rows_without_a_batch_size_or_a_rate_are_of_no_use_and_no_harm(tmp_path):
-    path = written(tmp_path, HEADER + "v100,A3C,,1,3\nv100,A3C,,1,4\nv100,LM,10,1,\nv100,LM,20,1,4\n")
+def test_rows_without_a_batch_size_or_a_rate_are_of_no_use_and_no_harm(written):
+    path = written("table.csv", HEADER + "v100,A3C,,1,3\nv100,A3C,,1,4\nv100,LM,10,1,\nv100,LM,20,1,4\n")
     assert read_throughputs(path).rates == {("LM", 1): {20: 4.0}}
 
 
@@ -63,21 +57,21 @@ def test_rows_without_a_batch_size_or_a_rate_are_of_no_use_and_no_harm(tmp_path)
         ("", "only a header, no rows"),
     ],
 )
-def test_a_bad_throughput_is_named(tmp_path, rows, said):
-    path = written(tmp_path, HEADER + rows)
+def test_a_bad_throughput_is_named(written, rows, said):
+    path = written("table.csv", HEADER + rows)
     assert refused(TraceError, said, read_throughputs, path).startswith(str(path))
 
 
-def test_data_sets_are_laid_over_gavels_five(tmp_path):
+def test_data_sets_are_laid_over_gavels_five(written):
     assert SAMPLES["Recommendation"] == 117_907
-    sizes = read_datasets(written(tmp_path, "model,samples\nViT,1000\nLM,5\n"))
+    sizes = read_datasets(written("table.csv", "model,samples\nViT,1000\nLM,5\n"))
     assert sizes == {**SAMPLES, "ViT": 1000, "LM": 5}
     with pytest.raises(TraceError, match=r"row 3, column samples: must be a whole number >= 1, got 0\.0"):
-        read_datasets(written(tmp_path, "model,samples\nViT,1000\nLM,0\n"))
+        read_datasets(written("table.csv", "model,samples\nViT,1000\nLM,0\n"))
     with pytest.raises(TraceError, match="row 2, column model: must name a model, got nothing"):
-        read_datasets(written(tmp_path, "model,samples\n,1000\n"))
+        read_datasets(written("table.csv", "model,samples\n,1000\n"))
     with pytest.raises(TraceError, match="row 2, column model: is there twice, got 'ViT'"):
-        read_datasets(written(tmp_path, "model,samples\nViT,1000\nViT,5\n"))
+        read_datasets(written("table.csv", "model,samples\nViT,1000\nViT,5\n"))
 
 
 @pytest.mark.parametrize(
@@ -91,9 +85,8 @@ def test_data_sets_are_laid_over_gavels_five(tmp_path):
         (",0,32\n", "row 2, column job_id: must name a job, got nothing"),
     ],
 )
-def test_a_bad_course_is_named(tmp_path, rows, said):
-    with pytest.raises(TraceError, match=said):
-        read_courses(written(tmp_path, "job_id,epoch,batch_size\n" + rows))
+def test_a_bad_course_is_named(written, rows, said):
+    refused(TraceError, said, read_courses, written("table.csv", "job_id,epoch,batch_size\n" + rows))
 
 
 courses = st.dictionaries(

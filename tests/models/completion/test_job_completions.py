@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.completion.job_completions import ArrivalDraws, ArrivalModel, SizeDraws, SizeForecaster
+from tests.shared import refused
 
 
 def drawer_of(submit_s, seed=0):
@@ -45,8 +46,7 @@ def test_counts_of_arrivals_are_over_dispersed():
 
 
 def test_one_submission_says_nothing_of_gaps():
-    with pytest.raises(ValueError, match="at least two submissions"):
-        ArrivalModel().fit(np.zeros(1))
+    refused(ValueError, "at least two submissions", ArrivalModel().fit, np.zeros(1))
 
 
 def sample_of(sizes, ended=None, widths=None):
@@ -104,8 +104,7 @@ def test_a_burst_of_long_jobs_is_noticed():
 
 
 def test_nothing_to_learn_from_is_refused():
-    with pytest.raises(ValueError, match="of which there are none"):
-        SizeForecaster().fit(np.zeros(0), np.zeros(0, dtype=np.int64))
+    refused(ValueError, "of which there are none", SizeForecaster().fit, np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 def test_bins_that_are_known_to_be_likely_are_drawn_so_often():
