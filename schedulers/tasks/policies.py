@@ -88,6 +88,11 @@ class HeuristicSettings(Weights):
         "ignore", "what is done about servers that are slow, or may become so"
     )
 
+    @property
+    def leave_at(self) -> float:
+        """Share beyond which tasks migrate."""
+        return self.h_r if self.move_at is None else self.move_at
+
 
 class ShortestSettings(Settings):
     """Of shortest remaining time first."""
@@ -104,29 +109,6 @@ class ControlSettings(HeuristicSettings):
     confidence: Belief = setting(0.9999, "a run is given up when it misses its target with that probability")
     tolerance: BelowOne = setting(0.01, "share of the metric that a run for the best may miss")
     give_up: Flag = setting(True, "runs end that will miss their targets")
-
-
-def _heuristic(own: HeuristicSettings) -> Any:
-    """Settings of MLF-H, `MlfHSettings`."""
-    from jobcast.schedulers.tasks.mlf_h import MlfHSettings
-
-    return MlfHSettings(
-        weights=Weights(**{name: getattr(own, name) for name in Weights.model_fields}),
-        overload=own.h_r,
-        move_at=own.h_r if own.move_at is None else own.move_at,
-        share=own.p_s,
-        evict=own.evict == "queue",
-        **{name: getattr(own, name) for name in ("bandwidth", "migration", "part", "preempt", "hold")},
-    )
-
-
-def _control(own: ControlSettings) -> Any:
-    """Settings of load control, `LoadControlSettings`."""
-    from jobcast.domain.optstop import OptStop
-    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings
-
-    rule = OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)
-    return LoadControlSettings(own.h_s, rule)
 
 
 def _networks(name: str, learned: Any) -> Any:
@@ -151,14 +133,14 @@ def _against_stragglers(policy: Any, own: HeuristicSettings) -> Any:
 def _mlf_h(learned: Any, own: HeuristicSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import MlfH
 
-    return _against_stragglers(MlfH(_heuristic(own)), own)
+    return _against_stragglers(MlfH(own), own)
 
 
 def _srtf(learned: Any, own: ShortestSettings) -> Any:
-    from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
-    from jobcast.schedulers.tasks.priorities import SHORTEST
+    from jobcast.schedulers.tasks.mlf_h import MlfH
 
-    return MlfH(MlfHSettings(weights=SHORTEST, hold=own.hold), "srtf")
+    shortest = HeuristicSettings(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False, hold=own.hold)
+    return MlfH(shortest, "srtf")
 
 
 def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
@@ -166,22 +148,22 @@ def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_rl import MlfRl
 
     if isinstance(learned, Corrections):
-        return _against_stragglers(LearnedPriorities(learned, _heuristic(own)), own)
+        return _against_stragglers(LearnedPriorities(learned, own), own)
     # Of versions that were trained to pick one job and server after another.
-    return _against_stragglers(MlfRl(_networks("mlf_rl", learned), settings=_heuristic(own)), own)
+    return _against_stragglers(MlfRl(_networks("mlf_rl", learned), settings=own), own)
 
 
 def _mlf_c(learned: Any, own: ControlSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import LoadControl
 
-    return LoadControl(_mlf_h(None, own), "mlf_c", _control(own))
+    return LoadControl(_mlf_h(None, own), "mlf_c", own)
 
 
 def _mlfs(learned: Any, own: ControlSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import LoadControl
 
     policy = _mlf_h(None, own) if learned is None else _mlf_rl(learned, own)
-    return LoadControl(policy, "mlfs", _control(own))
+    return LoadControl(policy, "mlfs", own)
 
 
 def _device_rl(learned: Any, own: DeviceSettings) -> Any:

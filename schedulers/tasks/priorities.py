@@ -25,9 +25,6 @@ from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
 from jobcast.schedulers.tasks.packing import WANTS, Wants, wants_of
 from jobcast.schedulers.tasks.weights import Weights
 
-# Remaining time alone: the shortest first.
-SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
-
 
 @njit(types.void(WANTS, types.int64, types.float64, F1), cache=True)
 def add_children(graph: Wants, job: int, gamma: float, value: Floats) -> None:
