@@ -19,8 +19,8 @@ from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.features import JOB_FEATURES, job_rows, jobs_with_queued_tasks, plain_view
 from jobcast.schedulers.tasks.host_selection import HOST_TERMS
 from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks, networks_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from jobcast.schedulers.tasks.priorities import task_priorities
 
 # What is read of an active job: as of a waiting one, and whether it runs.

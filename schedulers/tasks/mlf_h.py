@@ -28,6 +28,7 @@ from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, TaskRule, TaskView
 from jobcast.schedulers.tasks.host_selection import EVEN, IDEAL, KINDS, LIMITS, ROOM, Limits, Room, overloaded
+from jobcast.schedulers.tasks.mlfs_settings import ControlSettings, HeuristicSettings
 from jobcast.schedulers.tasks.packing import (
     WANTS,
     Packing,
@@ -40,7 +41,6 @@ from jobcast.schedulers.tasks.packing import (
     shift,
     wants_of,
 )
-from jobcast.schedulers.tasks.policies import ControlSettings, HeuristicSettings
 from jobcast.schedulers.tasks.preemption import displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 

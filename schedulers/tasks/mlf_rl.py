@@ -28,9 +28,9 @@ from jobcast.schedulers.tasks.host_selection import Room
 from jobcast.schedulers.tasks.learned_hosts import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.learned_priorities import Corrections
 from jobcast.schedulers.tasks.mlf_h import MlfH, packing_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import SAME_SCORE, Layers, Networks, scores_of
 from jobcast.schedulers.tasks.packing import Wants, limits_of, placement, room_of, wants_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from jobcast.schedulers.tasks.preemption import displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 

@@ -4,19 +4,8 @@ from typing import Any, Literal
 
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
-from jobcast.schedulers.settings import (
-    AtLeastOne,
-    AtLeastZero,
-    Belief,
-    BelowOne,
-    Flag,
-    Positive,
-    Seconds,
-    Settings,
-    Share,
-    setting,
-)
-from jobcast.schedulers.tasks.weights import Weights
+from jobcast.schedulers.settings import AtLeastOne, AtLeastZero, Positive, Seconds, Settings, Share, setting
+from jobcast.schedulers.tasks.mlfs_settings import ControlSettings, HeuristicSettings
 
 # Predictors that are policies.
 MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
@@ -72,43 +61,12 @@ class DeviceSettings(Settings):
     filled: Share = setting(1.0, "share up to which servers and GPUs are filled")
 
 
-class HeuristicSettings(Weights):
-    """Of MLF-H. MLFS, sections 3.3 and 4.1."""
-
-    h_r: Share = setting(0.9, "share of a resource beyond which a server is overloaded")
-    move_at: Share | None = setting(None, "share beyond which tasks migrate; h_r")
-    p_s: Share = setting(0.1, "share of the tasks of overloaded GPUs that may leave")
-    bandwidth: Flag = setting(True, "communication counts in the choice of hosts")
-    migration: Flag = setting(True, "tasks leave overloaded servers")
-    evict: Literal["stay", "queue"] = setting("stay", "what becomes of a task that no server takes")
-    part: Flag = setting(False, "a leaving task may go far from those that it communicates with")
-    preempt: Flag = setting(True, "running jobs give way to waiting ones of higher priority")
-    hold: AtLeastOne = setting(2.0, "times the priority of a running job that a waiting one must have")
-    slow_servers: Literal["ignore", "move", "replicate", "both"] = setting(
-        "ignore", "what is done about servers that are slow, or may become so"
-    )
-
-    @property
-    def leave_at(self) -> float:
-        """Share beyond which tasks migrate."""
-        return self.h_r if self.move_at is None else self.move_at
-
-
 class ShortestSettings(Settings):
     """Of shortest remaining time first."""
 
     hold: AtLeastOne = setting(
         2.0, "times the remaining time of a waiting job that a running one must have to give way"
     )
-
-
-class ControlSettings(HeuristicSettings):
-    """Of MLF-H under load control. MLFS, section 3.5."""
-
-    h_s: AtLeastZero = setting(0.9, "overload degree beyond which the system is overloaded")
-    confidence: Belief = setting(0.9999, "a run is given up when it misses its target with that probability")
-    tolerance: BelowOne = setting(0.01, "share of the metric that a run for the best may miss")
-    give_up: Flag = setting(True, "runs end that will miss their targets")
 
 
 def _networks(name: str, learned: Any) -> Any:

@@ -19,7 +19,7 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEU
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling, register
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, TaskCourses
-from jobcast.schedulers.tasks.policies import HeuristicSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.task_workload import TaskWorkload
 from jobcast.simulator.workload import Workload
 from jobcast.testing import world

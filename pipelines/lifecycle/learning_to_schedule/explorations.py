@@ -14,7 +14,7 @@ from jobcast.models.scheduling.policy import Measured
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, draw_episode
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, SHAPES, rank_rows
 from jobcast.schedulers.tasks.mlf_h import MlfH
-from jobcast.schedulers.tasks.policies import HeuristicSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator import metrics
 from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks

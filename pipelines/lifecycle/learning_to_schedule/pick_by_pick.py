@@ -22,8 +22,8 @@ from jobcast.schedulers.tasks.features import (
 from jobcast.schedulers.tasks.host_selection import EVEN, Room, ideal_host
 from jobcast.schedulers.tasks.learned_hosts import fitting, host_rows, settle, sheet_of
 from jobcast.schedulers.tasks.mlf_rl import make_room, tasks_leaving
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.packing import Wants, limits_of, nearness, placement, put, room_of, waiting, wants_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 
 JOBS, HOSTS = "jobs", "hosts"

@@ -24,7 +24,7 @@ from jobcast.domain.policy import Trigger, View
 from jobcast.domain.tasks import GPU, AccuracyForecast, TaskCluster, TaskJobs, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Picks, Round
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import Picking
-from jobcast.schedulers.tasks.policies import HeuristicSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload

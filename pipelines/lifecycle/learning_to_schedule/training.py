@@ -46,8 +46,8 @@ from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FE
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, LearnedPriorities, corrections_of
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks, networks_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from jobcast.simulator.task_workload import TaskWorkload
 
 Policy = MlfPolicy | DevicePolicy

@@ -20,8 +20,8 @@ from jobcast.schedulers.tasks.learned_priorities import (
 )
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import fault_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from tests.schedulers.tasks.test_task_network import arrays as networks
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 

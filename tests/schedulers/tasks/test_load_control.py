@@ -15,8 +15,8 @@ from jobcast.schedulers.tasks.mlf_h import (
     overload_degree,
 )
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import ControlSettings
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.schedulers.tasks.policies import ControlSettings
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, task_views, view_of
 

@@ -10,8 +10,8 @@ from jobcast.domain.policy import NOTHING
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.packing import limits_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from tests.schedulers.tasks.test_packing import place_jobs
 from tests.simulator.tasks.task_cases import (
     Seen,

@@ -10,9 +10,9 @@ from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, plain_view, told_of
 from jobcast.schedulers.tasks.learned_hosts import fits, fitting, host_rows, place_in_order, sheet_of
 from jobcast.schedulers.tasks.mlf_rl import MlfRl, device_rl, tasks_leaving
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Layers, Networks, networks_of
 from jobcast.schedulers.tasks.packing import limits_of, room_of, wants_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 

@@ -16,7 +16,7 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEU
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import LARGEST, Scheduling
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import AFTER_S, UNSCALED, TaskCourse
-from jobcast.schedulers.tasks.policies import HeuristicSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.workload import Workload
 from jobcast.testing import world

@@ -13,8 +13,8 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
     scale_of,
 )
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.schedulers.tasks.policies import HeuristicSettings
 from jobcast.simulator.metrics import figures
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 from tests.schedulers.tasks.test_task_network import arrays
