@@ -10,11 +10,9 @@ from jobcast.features.corpus import build_corpus
 from jobcast.models.will_jobs_arrive import (
     best_f1_threshold,
     bot_pools,
-    densest_share,
     gate_threshold,
     half_week,
     lasting_gate,
-    like_clockwork,
 )
 from tests.features.pools import arrived
 
@@ -78,20 +76,6 @@ def test_half_weeks_begin_on_monday_and_at_noon_on_thursday():
 
 
 DAY_S = 86400.0
-
-
-def test_densest_band_of_gaps_by_hand():
-    # 600, 605 and 611 lie within 2 % of 600; 613 does not; 5 and 5 are too short to count as a band.
-    assert densest_share(np.array([600.0, 605.0, 611.0, 613.0, 5.0, 5.0, 5.0, 5.0, 90.0, 2000.0])) == 0.3
-
-
-def test_few_gaps_tell_nothing():
-    assert not like_clockwork(np.full(49, 600.0))
-    assert like_clockwork(np.full(50, 600.0))
-
-
-def test_a_batch_submitted_at_once_is_no_clockwork():
-    assert not like_clockwork(np.concatenate((np.full(300, 2.0), np.geomspace(60, 90_000, 100))))
 
 
 def test_the_clockwork_is_found_from_what_was_seen():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.optstop import OptStop
 from jobcast.schedulers import registry
 from jobcast.schedulers.policies import ENERGY, KINDS, POOLS, ROUNDS, PolicyFactory, PolicySpec, split_settings
 from jobcast.schedulers.pool_rules import Fcfs
@@ -236,8 +237,6 @@ def test_defaults_of_mechanisms_are_those_of_the_engines():
         assert how == {key: how[key] if told[key].default is told[key].empty else told[key].default for key in how}
 
 
-def test_defaults_of_mlfs_are_those_of_its_parts():
-    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings, MlfHSettings
-
-    assert make_policy("mlf_h").settings == MlfHSettings()
-    assert make_policy("mlf_c").settings == LoadControlSettings()
+def test_defaults_of_mlf_c_are_those_of_optstop():
+    own = make_policy("mlf_c").settings
+    assert OptStop() == OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)

@@ -210,8 +210,8 @@ def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(written)
     ("text", "line"),
     [
         ("sn,gpu\na,1\n", "column model missing"),
-        ("sn,gpu,model\na,two,T4\n", "row 1, gpu: must be a whole number >= 0, got 'two'"),
-        ("sn,gpu,model\na,1,T4\na,1,T4\n", "each node needs a name of its own"),
+        ("sn,gpu,model\na,two,T4\n", "row 2, column gpu: must be a number, got 'two'"),
+        ("sn,gpu,model\na,1,T4\na,1,T4\n", "row 3, column sn: is there twice, got 'a'; keep one row a node"),
         ("sn,gpu,model\na,0,\n", "no node has a GPU"),
     ],
 )

@@ -253,8 +253,8 @@ def test_a_table_of_doublings_is_read(written):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("LM,5,gns,2,0,5\nLM,5,gns,2,1.5,10\n", r"row 3, column epoch: must be a whole number, got 1\.5"),
-        ("LM,5,gns,,0,5\n", "row 2, column scale_factor: must be a whole number, got nothing"),
+        ("LM,5,gns,2,0,5\nLM,5,gns,2,1.5,10\n", r"row 3, column epoch: must be a whole number >= 0, got '1.5'"),
+        ("LM,5,gns,,0,5\n", "row 2, column scale_factor: must be a whole number >= 0, got nothing"),
         ("LM,5,gns,2,3,10\n", "row 2, column epoch: LM from 5 on 2 GPUs must begin at epoch 0 with its initial"),
         ("LM,5,gns,2,0,5\nLM,5,gns,2,9,10\nLM,5,gns,2,9,20\n", "row 4, column epoch: LM from 5 on 2 GPUs is there twi"),
     ],

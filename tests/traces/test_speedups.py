@@ -59,8 +59,8 @@ def test_types_that_no_table_names_are_equally_fast(table):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (("a,1,1", "a,2,0"), "row 3, column speedup: must be a number > 0, got 0.0"),
-        (("a,1,1", "a,0,1"), "row 3, column gpus: must be a whole number from 1 to 65536, got 0.0"),
+        (("a,1,1", "a,2,0"), "row 3, column speedup: must be a number > 0, got '0'"),
+        (("a,1,1", "a,0,1"), "row 3, column gpus: must be a whole number from 1 to 65536, got '0'"),
         (("a,1,1", "a,99999999,1"), "row 3, column gpus: must be a whole number"),
         (("a,1,1", "a,2,2", "a,2,2"), "row 4, column gpus: is there twice for its model, type and locality, got '2'"),
         (("a,2,2",), "model a has no row of 1 GPU; add it"),

@@ -18,8 +18,9 @@ from jobcast.schedulers.tasks.learned_priorities import (
     learned_from,
     rank_rows,
 )
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import fault_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks
 from tests.schedulers.tasks.test_task_network import arrays as networks
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
@@ -75,10 +76,10 @@ def test_how_far_servers_are_filled_is_learned_up_to_a_bound():
     assert after(view, by_columns(limits=(0.2, 0.0))) == [0, 0]
     hosts = np.array([1.0, 25.0, -25.0, 0.0, 0.0, 0.0])
     learned = Corrections(np.zeros((2, len(RANK_FEATURES))), hosts, np.array([9.0, 0.1]))
-    settings = learned.settings(MlfHSettings(overload=0.8, move_at=0.8))
-    assert settings.overload == 1.25
-    assert settings.hosts == pytest.approx(np.exp([1.0, 20.0, -20.0, 0.0, 0.0, 0.0]))
-    assert settings.move_at == pytest.approx(0.8 * np.exp(0.1))
+    policy = LearnedPriorities(learned, HeuristicSettings(h_r=0.8))
+    assert policy.settings.h_r == 1.25
+    assert policy.hosts == pytest.approx(np.exp([1.0, 20.0, -20.0, 0.0, 0.0, 0.0]))
+    assert policy.settings.leave_at == pytest.approx(0.8 * np.exp(0.1))
 
 
 def test_the_choice_of_servers_is_learned():

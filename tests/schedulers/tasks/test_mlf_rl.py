@@ -9,10 +9,10 @@ from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, plain_view, told_of
 from jobcast.schedulers.tasks.learned_hosts import fits, fitting, host_rows, place_in_order, sheet_of
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl, device_rl, tasks_leaving
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Layers, Networks, networks_of
-from jobcast.schedulers.tasks.packing import room_of, wants_of
+from jobcast.schedulers.tasks.packing import limits_of, room_of, wants_of
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
@@ -55,12 +55,12 @@ def test_a_score_below_that_of_holding_leaves_a_job_in_the_queue_while_another_r
 def test_tasks_leave_overloaded_servers_or_stay_or_stop_their_job():
     jobs = jobs_of(TaskJob(workers=2, gpu=0.6), TaskJob(gpu=0.5))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0, QUEUED])
-    assert len(tasks_leaving(view, MlfHSettings())) == 1
+    assert len(tasks_leaving(view, HeuristicSettings())) == 1
     assert sorted(after(view, by_columns(hosts={"stays": -1.0, "queue": -1.0}))[:2]) == [0, 1]
     assert after(view, by_columns(hosts={"stays": 1.0}))[:2] == [0, 0]
     assert sorted(after(view, by_columns(hosts={"queue": 1.0}))[:2]) == [0, 1]  # stopped, and placed anew at once
     assert after(view, by_columns({"gpus": -1.0}, {"queue": 1.0})) == [QUEUED, QUEUED, 0]  # another job came first
-    assert not len(tasks_leaving(view, MlfHSettings(migration=False)))
+    assert not len(tasks_leaving(view, HeuristicSettings(migration=False)))
 
 
 @given(task_views(), st.integers(0, 99))
@@ -117,7 +117,7 @@ def test_servers_are_filled_as_far_as_is_set():
 
 # Rows of servers for a task, and jobs placed whole by a network.
 
-LIMITS = MlfHSettings().limits
+LIMITS = limits_of(0.9, 0.9)
 
 
 def hosts_of(view, task):

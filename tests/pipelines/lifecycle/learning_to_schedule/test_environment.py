@@ -16,7 +16,7 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEU
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import LARGEST, Scheduling
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import AFTER_S, UNSCALED, TaskCourse
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.workload import Workload
 from jobcast.testing import world
@@ -67,7 +67,7 @@ def test_a_course_that_lasts_too_long_is_truncated():
     plain = small_workload(6)
     longer = plain.jobs._replace(compute_s=plain.jobs.compute_s * 1e4)
     slow = type(plain)(longer, plain.truth, plain.cluster, plain.job_ids)
-    env = Scheduling(lambda rng: TaskCourse(slow, UNSCALED, MlfHSettings(), seed=1), FEATURES, 64, BETAS)
+    env = Scheduling(lambda rng: TaskCourse(slow, UNSCALED, HeuristicSettings(), seed=1), FEATURES, 64, BETAS)
     _, info = env.reset(seed=0)
     over = cut = False
     while not (over or cut):
