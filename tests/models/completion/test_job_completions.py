@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.completion.job_completions import ArrivalDraws, SizeDraws, SizeForecaster
+from tests.shared import refused
 
 
 def drawer_of(submit_s, seed=0):
