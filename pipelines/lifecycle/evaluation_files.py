@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from jobcast.pipelines.lifecycle.evaluation import Evaluated
 from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
-from jobcast.pipelines.report.layout import Table, markdown_lines
+from jobcast.pipelines.report.layout import Table, aligned, markdown_lines
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables, regime_lines
 from jobcast.traces.owners import scratch_room
@@ -26,9 +26,6 @@ DURATIONS = ("n", "accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
 SETS = ("precision", "recall", "f1", "pr_auc")
 RESERVED = "SIA reserves"
 GAIN = "95 % of the gain"
-LEAST_NAME = 18
-LEAST_COLUMNS = 6
-BETWEEN = 2
 NAMED = 3
 """Pools that are not scored and are named: those of most jobs."""
 IDLE_NOTE = (
@@ -170,19 +167,10 @@ def _tags(figures: Mapping[str, Block]) -> list[str]:
 
 def _table(corner: str, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """Names left, figures right; a row without figures is a sentence."""
-    room = max(LEAST_NAME, len(corner), *(len(name) for name, block in rows if block is not None))
-    cells = [None if block is None else _cells(block, columns) for _, block in rows]
-    # Millions of rows are wider than any heading.
-    longest = (max(map(len, column)) for column in zip(columns, *filter(None, cells), strict=True))
-    widths = [max(width, LEAST_COLUMNS) + BETWEEN for width in longest]
-    lines = [_line(f"{corner:<{room}}", columns, widths)]
-    for (name, _), shown in zip(rows, cells, strict=True):
-        lines.append(name if shown is None else _line(f"{name:<{room}}", shown, widths).rstrip())
-    return lines
-
-
-def _line(name: str, cells: Sequence[str], widths: Sequence[int]) -> str:
-    return name + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    cells = [[name, *_cells(block, columns)] for name, block in rows if block is not None]
+    head, *lines = aligned([[corner, *columns], *cells], words=1).splitlines()
+    told = iter(lines)
+    return [head, *(name if block is None else next(told) for name, block in rows)]
 
 
 def _cells(block: Block, columns: Sequence[str]) -> list[str]:
