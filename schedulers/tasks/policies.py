@@ -3,8 +3,7 @@
 from typing import Any, Literal
 
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
-from jobcast.schedulers.settings import (
+from jobcast.domain.settings import (
     AtLeastOne,
     AtLeastZero,
     Belief,
@@ -16,6 +15,7 @@ from jobcast.schedulers.settings import (
     Share,
     setting,
 )
+from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
 from jobcast.schedulers.tasks.weights import Weights
 
 # Predictors that are policies.

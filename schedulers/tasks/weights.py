@@ -1,6 +1,6 @@
 """How much each aim counts in the priorities of MLF-H's tasks."""
 
-from jobcast.schedulers.settings import AtLeastZero, Flag, From0To1, Seconds, Settings, setting
+from jobcast.domain.settings import AtLeastZero, Flag, From0To1, Seconds, Settings, setting
 
 
 class Weights(Settings):

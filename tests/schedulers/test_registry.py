@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.settings import Settings
 from jobcast.schedulers import registry
 from jobcast.schedulers.policies import ENERGY, KINDS, POOLS, ROUNDS, PolicyFactory, PolicySpec, split_settings
 from jobcast.schedulers.pool_rules import Fcfs
@@ -19,7 +20,6 @@ from jobcast.schedulers.registry import (
     make_policy,
     resolve_policy,
 )
-from jobcast.schedulers.settings import Settings
 from tests.shared import refused
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
