@@ -3,8 +3,6 @@
 The figures of an evaluation for a terminal, baselines beside them, at most 120 columns wide.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jobcast.pipelines.lifecycle.evaluation import Evaluated
-from jobcast.pipelines.report.files import write_json, write_text
+from jobcast.pipelines.report.files import csv_text, write_json, write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
 from jobcast.pipelines.report.layout import Table, aligned, markdown_lines
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -222,7 +220,7 @@ def write_evaluation(folder: Path, evaluated: Evaluated) -> tuple[Path, ...]:
     written = [folder / JSON]
     for table in tables:
         written.append(folder / f"{_file_name(table.caption, result['predictor'])}.csv")
-        write_text(written[-1], to_csv(table))
+        write_text(written[-1], csv_text([table.head, *table.rows]))
     written.append(folder / MARKDOWN)
     window = result["window"]
     head = f"# {result['predictor']} version {result['version']}, {window['from']} to {window['until']}"
@@ -238,17 +236,6 @@ def curves_of(evaluated: Evaluated) -> CurvePoints:
         ablation=result.get("ablation", {}).get("horizons", {}),
         points=points_in_use({result["predictor"]: result}),
     )
-
-
-def to_csv(table: Table) -> str:
-    """A table with its head.
-
-    >>> to_csv(Table("Pools", ("pool", "jobs"), [("a, b", "1,000")]))
-    'pool,jobs\\n"a, b","1,000"\\n'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([table.head, *table.rows])
-    return text.getvalue()
 
 
 def to_markdown(table: Table) -> str:
