@@ -192,7 +192,8 @@ class Experiment:
 
 
 def _asked_fields(options: Mapping[str, Any]) -> list[str]:
-    return [one.name for one in fields(Experiment) if one.name in options and one.name not in BY_OPTIONS]
+    """Fields that options tell; the trace is never one of them, but read of a file."""
+    return [one.name for one in fields(Experiment) if one.name in options and one.name not in ("trace", *BY_OPTIONS)]
 
 
 def beside_experiment(options: Mapping[str, Any]) -> dict[str, Any]:
