@@ -20,6 +20,7 @@ from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_plain
 from tests.live.test_standing import POOLS, ByName, news, world
+from tests.shared import refused
 
 EVENTS = [
     Event(10.0, SUBMIT, "a", 10.0, {"pool": "p", "gpus": 2}),
@@ -187,5 +188,4 @@ def at(seconds):
 
 
 def test_an_empty_log_has_no_trace():
-    with pytest.raises(TraceError, match="nothing was seen"):
-        exported(ClusterRecord())
+    refused(TraceError, "nothing was seen", exported, ClusterRecord())

@@ -112,7 +112,6 @@ def test_worth_of_forecasts(shell, trial, run):
     told = shell.works(*words, "--policies", "ssf", "--price", "2")
     assert f"{gpus} GPUs all week for" in told.out
     assert told.err.count("quotas: pools file") == 1
-    assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
     assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")
     hours = ("--forecasts", "random", "--policies", "ssf", "--until", f"{run.trained_until[:10]}T20:00")
     assert "too few to tell hours a week" in shell.refuses(*words, *hours)

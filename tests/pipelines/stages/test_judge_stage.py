@@ -22,6 +22,7 @@ from jobcast.pipelines.stages.plan import STAGES, find_stage
 from jobcast.traces.enrich.columns import EnrichConfig
 from jobcast.traces.generators import generate
 from tests.pipelines.conftest import PARAMS
+from tests.shared import refused
 
 FEW = {"train_jobs": 60, "test_jobs": 20, "settings": {"gpu_types": "v100,t4", "epochs": "5,20"}}
 LEARN = {"epoch_time": {"algorithms": ["steps"]}, "queue_wait": {"algorithms": ["hazard"]}}
@@ -74,8 +75,7 @@ def test_what_cannot_be_trained_here_is_told_unless_it_is_left_out(monkeypatch):
     assert learn.lacks(params.model_copy(update={"schedule": schedule}), "mlf-policy") == ""
     assert [stage.name for stage in STAGES if stage.lacks(params, "mlf-policy")] == ["learn", "judge", "schedule"]
     context = Context(params, Path("nowhere"), Path("nowhere"), Console(quiet=True))
-    with pytest.raises(ConfigError, match="needs the extra rl"):
-        find_stage("schedule", "mlf-policy").work(context, "mlf-policy")
+    refused(ConfigError, "needs the extra rl", find_stage("schedule", "mlf-policy").work, context, "mlf-policy")
 
 
 @pytest.fixture(name="staged")

@@ -150,7 +150,7 @@ def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
     assert json.loads(Path("drift/drift.json").read_text()) == told
     assert page == render_drift(told)
     week = told["weeks"][0]
-    assert 0 < week["jobs"] < len(read(run))
+    assert 0 < week["jobs"] < len(pl.read_parquet(run.trace))
     assert week["inputs"]["psi"] == max(week["inputs"]["by_feature"].values()) or week["inputs"]["moved"]
     for block in week["blocks"].values():
         assert block["n"] == sum(one["n"] for one in block["by_pool"].values())
@@ -171,10 +171,6 @@ def test_rolling_back_is_said_where_the_champion_of_before_is_better_and_mends_i
     assert open_registry(store.home).resolve("job-duration", "champion").version == 1
     mended = shell.json(*asked)
     assert (mended["version"], mended["verdict"], mended["advice"]["command"]) == (1, FINE, None)
-
-
-def read(run):
-    return pl.read_parquet(run.trace)
 
 
 def test_switches_are_written_for_sia(shell, run):

@@ -21,6 +21,7 @@ from jobcast.simulator.engine import Simulation
 from jobcast.simulator.workload import Workload
 from jobcast.testing import world
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
+from tests.shared import refused
 
 COLUMNS = {QUEUE: len(QUEUE_FEATURES)}
 ROWS = [(0.0, 10.0, 1), (0.0, 20.0, 1), (0.0, 30.0, 1)]
@@ -85,8 +86,7 @@ def test_what_is_seen_tells_the_choice():
 
 
 def test_options_are_refused():
-    with pytest.raises(ConfigError, match="reset knows no option jobs"):
-        env_of(ROWS).reset(options={"jobs": 3})
+    refused(ConfigError, "reset knows no option jobs", env_of(ROWS).reset, options={"jobs": 3})
 
 
 def test_without_gymnasium_one_line_says_what_to_install(monkeypatch):

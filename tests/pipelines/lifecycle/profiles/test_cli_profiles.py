@@ -5,6 +5,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.lifecycle.profile_tables import ImportSettings, import_profiles, parse_samples
 from jobcast.traces.profiles import read_profiles, write_profiles
+from tests.shared import refused
 
 NAME = "epoch-time"
 
@@ -141,9 +142,7 @@ def test_imports_that_are_refused(csv, tmp_path):
         import_profiles([steps], tmp_path / "p.csv", ImportSettings())
     with pytest.raises(TraceError, match="of no format that is known"):
         import_profiles([csv("1,2", header="a,b")], tmp_path / "p.csv", ImportSettings())
-    with pytest.raises(ConfigError, match="--format guess"):
-        import_profiles([steps], tmp_path / "p.csv", ImportSettings("guess"))
+    refused(ConfigError, "--format guess", import_profiles, [steps], tmp_path / "p.csv", ImportSettings("guess"))
     assert not (tmp_path / "p.csv").exists()
     for pair in ("bert", "bert=", "bert=0", "bert=many"):
-        with pytest.raises(ConfigError, match="write --samples MODEL=N"):
-            parse_samples([pair])
+        refused(ConfigError, "write --samples MODEL=N", parse_samples, [pair])
