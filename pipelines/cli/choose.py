@@ -68,6 +68,7 @@ def command(
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
+    from jobcast.pipelines.experiments.experiment import Experiment, beside_experiment
     from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality
     from jobcast.pipelines.experiments.settings import settings_for
     from jobcast.traces.readers import read_trace
@@ -83,9 +84,9 @@ def command(
         policies=tuple(dict.fromkeys((*options.names_in(policies), *([asked["baseline"]] if knows else ())))),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings,
-        **asked,
+        **beside_experiment(asked),
     )
-    done = replayed(request, trace, home, console, "choose")
+    done = replayed(request, Experiment.asked(trace, asked), home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
     rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
     # Each window tells anew what a policy lacks.

@@ -1,8 +1,10 @@
 """Files of results: written whole or not at all, JSON the same for the same value."""
 
+import csv
+import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +34,17 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file whole, in a form that is the same for the same value."""
     write_text(path, to_json(value))
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    r"""Rows, the head among them, as CSV.
+
+    >>> csv_text([("pool", "jobs"), ("a, b", 1000)])
+    'pool,jobs\n"a, b",1000\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def is_stream(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from jobcast.schedulers.settings import (
+from jobcast.domain.settings import (
     AtLeastOne,
     AtLeastZero,
     Belief,

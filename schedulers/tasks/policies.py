@@ -3,8 +3,8 @@
 from typing import Any, Literal
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.settings import AtLeastOne, AtLeastZero, Positive, Seconds, Settings, Share, setting
 from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
-from jobcast.schedulers.settings import AtLeastOne, AtLeastZero, Positive, Seconds, Settings, Share, setting
 from jobcast.schedulers.tasks.mlfs_settings import ControlSettings, HeuristicSettings
 
 # Predictors that are policies.

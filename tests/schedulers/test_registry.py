@@ -8,6 +8,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.optstop import OptStop
+from jobcast.domain.settings import Settings
 from jobcast.schedulers import registry
 from jobcast.schedulers.policies import ENERGY, KINDS, POOLS, ROUNDS, PolicyFactory, PolicySpec, split_settings
 from jobcast.schedulers.pool_rules import Fcfs
@@ -20,7 +21,6 @@ from jobcast.schedulers.registry import (
     make_policy,
     resolve_policy,
 )
-from jobcast.schedulers.settings import Settings
 from tests.shared import refused
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())

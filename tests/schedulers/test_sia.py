@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.settings import minutes
 from jobcast.domain.switches import Switch, Switches, SwitchRule
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.settings import minutes
 from jobcast.schedulers.sia import SPARE_ORDERS, LiveSwitches, Sia
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random

@@ -15,9 +15,8 @@ from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.tasks import AccuracyForecast, TaskRule
 from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE
-from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, timed
-from jobcast.pipelines.experiments.sources import Ask, Believed, count_missing, registered
+from jobcast.pipelines.experiments.sources import Ask, Believed, believed, count_missing
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
@@ -170,13 +169,10 @@ def accuracy_forecast(scenario: TaskScene, ask: Ask) -> Believed[AccuracyForecas
     if spec.kind == "registry":
         from jobcast.models.curves.accuracy_curve import guarded_accuracies
 
-        tally = BadAnswers()
-        asked = registered(ACCURACY_CURVE, spec, ask.home, tally, CURVES, ask.degrade)
-        if asked is None:
-            return Believed(tally=tally)
-        overlap = seen_by(asked.version, scenario.trace, ask.allow_overlap)
-        forecast = guarded_accuracies(by_model(asked.model), tally, scenario.job_ids)
-        return Believed(forecast, {ACCURACY_CURVE: asked.version.version}, overlap, tally)
+        def guarded(model: "AccuracyCurve", tally: BadAnswers) -> AccuracyForecast:
+            return guarded_accuracies(by_model(model), tally, scenario.job_ids)
+
+        return believed(ACCURACY_CURVE, CURVES, scenario, ask, guarded, lambda: None)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"
