@@ -238,14 +238,6 @@ def test_every_policy_can_be_planned_beside(name):
     assert replay(work, before).end_s.tolist() == replay(work, default).end_s.tolist()
 
 
-@pytest.mark.parametrize("name", ["allox", "las", "longest_then_srpt", "srpt", "themis_filter"])
-def test_rules_that_keep_nothing_fill_what_a_plan_leaves_free(name):
-    # The second comes in the round from 0 to 120 s, and is in no plan before that for 240 s.
-    work = gangs([(0, 500, 1, True), (10, 50, 1, True)], 2)
-    log = replay(work, make_policy(name, Oracle(work), {"solve": "beside"}))
-    assert log.start_s.tolist() == [0.0, 120.0]
-
-
 def test_settings_that_cannot_be_used():
     with pytest.raises(ConfigError, match="policy las: setting solve must be before or beside, got later"):
         make_policy("las", None, {"solve": "later"})

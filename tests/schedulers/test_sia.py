@@ -7,7 +7,6 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.switches import Switch, Switches, SwitchRule
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.settings import minutes
 from jobcast.schedulers.sia import SPARE_ORDERS, LiveSwitches, Sia
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
@@ -203,12 +202,6 @@ def contended(workload, **settings):
 def test_who_comes_first(workload, order, first):
     began = contended(workload, order=order)
     assert {job for job, at in began.items() if at == 3.5} == first
-
-
-@pytest.mark.parametrize("value", ["", "5,", "five", "0", "-5", "inf", ()])
-def test_minutes_that_are_none_are_refused(value):
-    with pytest.raises(ValueError, match="must be minutes such as 5,60"):
-        minutes(value)
 
 
 TUNABLES = st.fixed_dictionaries(

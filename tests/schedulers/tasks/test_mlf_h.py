@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.policy import NOTHING
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.tasks.mlf_h import LoadControlSettings, MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.packing import limits_of
 from tests.schedulers.tasks.test_packing import place_jobs
 from tests.simulator.tasks.task_cases import (
@@ -135,11 +135,6 @@ def test_policies_know_their_names_and_settings(name):
     assert (settings.overload, settings.move_at, settings.share) == (0.8, 0.8, 0.2)
     assert (settings.evict, settings.part) == (False, True)
     assert settings.weights.gamma_w == 0.0
-
-
-def test_defaults_are_those_of_the_settings_by_name():
-    assert make_policy("mlf_h").settings == MlfHSettings()
-    assert make_policy("mlf_c").settings == LoadControlSettings()
 
 
 def test_learned_policies_want_weights():
