@@ -102,7 +102,7 @@ def first_bin_minutes(probability):
 
 
 @pytest.mark.parametrize("probability", [0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
-def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, probability):
+def test_the_expected_slowdown_is_compared_with_the_budget(workload, probability):
     made = workload(LENT, {"p": 1, "q": 2})
     expected = first_bin_minutes(probability)
     for budget_min, start in ((0.97 * expected, 1000), (1.03 * expected, 0)):

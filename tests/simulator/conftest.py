@@ -1,21 +1,11 @@
-"""Small workloads, and a policy that does what a script says."""
+"""Small workloads, in seconds, and a policy that does what a script says."""
 
 from math import inf
 
 import pytest
 
-from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
-from jobcast.simulator.workload import Workload
-
-
-def build(jobs, pools, preemptible=False):
-    """Workload from rows (job id, pool, submit, duration, gpus) and quotas by pool."""
-    return Workload(
-        [Job(0, name, pool, float(at), gpus, preemptible=preemptible) for name, pool, at, _, gpus in jobs],
-        [Outcome(float(duration)) for *_, duration, _ in jobs],
-        [Pool(name, quota) for name, quota in pools.items()],
-    )
+from tests.simulator.pool_cases import workload_of
 
 
 class Scripted:
@@ -49,7 +39,7 @@ class Scripted:
 
 @pytest.fixture(scope="session")
 def workload():
-    return build
+    return workload_of
 
 
 @pytest.fixture(scope="session")
