@@ -2,7 +2,7 @@
 
 The log has no spans, so that a second run is looked at whenever anything may happen: what jobs hold by type and node is
 held against the cluster, and what they get done against the speedup tables. Taken from the engine and not recomputed:
-until when a job stands still after a change, and whether its nodes count as spread.
+until when a job stands still after a change, and of two types of GPUs whether its nodes count as spread.
 """
 
 from dataclasses import replace
@@ -158,6 +158,9 @@ class Walk:
                 [state.on_node[:, cluster.node_type == kind].sum(axis=1) for kind in range(gpus.shape[1])]
             )
             assert by_type.T[active] == pytest.approx(gpus, abs=1e-6)
+            if gpus.shape[1] == 1:
+                needed = np.ceil(gpus[:, 0] / cluster.node_gpus.max() - 1e-9)
+                assert (state.locality[active] == ((state.on_node[active] > 0).sum(axis=1) > needed)).all()
         total = gpus.sum(axis=1)
         speeds = np.array([
             np.interp(total[i], np.arange(jobs.speedup.shape[2]), jobs.speedup[jobs.model[j], state.locality[j]])

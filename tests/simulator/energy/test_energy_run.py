@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.energy import Deployment, EnergyCluster, EpochTimes
 from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import by_job
 from jobcast.simulator.metrics import tardiness_eur, tardiness_s
 from tests.simulator.energy.energy_cases import (
@@ -208,11 +209,12 @@ def test_patience_with_a_policy_that_waits_and_with_long_epochs():
     assert log.columns["lost_epochs"].tolist() == [0.5]
 
 
-def test_patience_with_many_short_jobs_on_the_grid_alone():
+def test_patience_with_many_short_jobs_on_the_grid_alone(monkeypatch):
     """Each is over before the next call, at which no other has got further than it ever was."""
-    jobs = jobs_of(*(EnergyJob(epochs=1, epoch_s=((50.0,),)) for _ in range(1200)))
+    monkeypatch.setattr(Epochs, "patience", 10)
+    jobs = jobs_of(*(EnergyJob(epochs=1, epoch_s=((50.0,),)) for _ in range(40)))
     log = replayed(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), OneByOne(), on_events=False)
-    assert log.end_s.tolist() == [300.0 * job + 50.0 for job in range(1200)]
+    assert log.end_s.tolist() == [300.0 * job + 50.0 for job in range(40)]
 
 
 @pytest.mark.parametrize(
