@@ -16,7 +16,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import queued_s
 from tests.contract.drawn import drawn
-from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
+from tests.contract.random_jobs import check_held, check_lives, check_same, dust_s, rng_of, rows_of
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import COPIED
@@ -25,7 +25,6 @@ from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 LEARNED = ("mlf_rl", "device_rl")
 """Policies of networks, here of random weights, which may leave jobs in the queue for ever."""
 MOST_ROUNDS = 60
-CLOCK_DEPENDENT = ("decision_s",)
 
 
 class Recorder:
@@ -103,7 +102,7 @@ def check_tasks(name, seed):
     learned, settings = networks_of(arrays()) if name in LEARNED else None, drawn(name, seed)
     policies = [Recorder(make_policy(name, learned, settings)) for _ in range(2)]
     log, again = (replay_tasks(workload, policy, last_seen, **times) for policy in policies)
-    check_same(log, again, but=CLOCK_DEPENDENT)
+    check_same(log, again)
     jobs, seen = workload.jobs, policies[0].seen
     dust = dust_s(log.end_s, jobs.submit_s)
     assert np.isfinite(log.end_s).all(), "a job never ended"
@@ -121,10 +120,8 @@ def check_tasks(name, seed):
     owed_s = log.columns["done"] * slowest
     assert (log.columns["ran_s"] + dust >= owed_s * (1 - 1e-9)).all(), "more iterations than its tasks can do"
     assert (np.diff([view.now_s for view, _, _ in seen]) > 0.0).all()
-    for server in range(len(workload.cluster.capacity)):
-        here = log.spans.node == server
-        held = most_held(log.spans.from_s[here], log.spans.until_s[here], log.spans.gpus[here])
-        assert held <= (workload.cluster.server_of == server).sum() + 1e-9
+    check_held(log, nodes=np.bincount(workload.cluster.server_of, minlength=len(workload.cluster.capacity)))
+    check_lives(log)
     if times["fluctuation"] == 0.0:
         check_rates(log, seen, times["round_s"])
 
