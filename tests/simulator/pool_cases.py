@@ -1,6 +1,9 @@
-"""Whole jobs on pools, from rows."""
+"""Whole jobs on pools, from rows, and a policy that does what a script says."""
+
+from math import inf
 
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.workload import Workload
 
 
@@ -12,3 +15,20 @@ def workload_of(jobs, pools, *, unit_s=1.0, preemptible=False, **others):
         [Pool(name, quota) for name, quota in pools.items()],
         **others,
     )
+
+
+class Script:
+    """Grants by instant, {instant: {job: Grant, GPUs or None}}; keeps what jobs had received by then."""
+
+    name = "script"
+
+    def __init__(self, steps):
+        self.steps, self.seen = steps, {}
+
+    def decide(self, view):
+        ids = {job.job_id: job.seq for job in view.active.values()}
+        self.seen[view.now_s] = {job.job_id: view.service(job) for job in view.active.values()}
+        told = self.steps.get(view.now_s, {})
+        wake_s = min((at_s for at_s in self.steps if at_s > view.now_s), default=inf)
+        change = {ids[name]: Grant(put) if isinstance(put, int | float) else put for name, put in told.items()}
+        return Decision(change, wake_s)

@@ -13,6 +13,7 @@ from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.run_time import RunTime
 from tests.shared import refused
+from tests.simulator.pool_cases import Script
 
 
 def rows(log):
@@ -131,21 +132,11 @@ def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scrip
 
 def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 3, 1, 1)], {"p": 2}, preemptible=True)
-    a, b = made.jobs
-
-    class Restart:
-        def decide(self, view):
-            if view.now_s == 3:
-                return Decision({a.seq: None}, 4.0)
-            if view.now_s == 4:
-                return Decision({a.seq: Grant(1, dedicated=False), b.seq: Grant(1)})
-            return Decision({a.seq: Grant(1)}) if view.now_s == 0 else Decision()
-
-    log = replay(made, Restart())
+    steps = {0.0: {"a": 1}, 3.0: {"a": None}, 4.0: {"a": Grant(1, dedicated=False), "b": 1}}
+    log = replay(made, Script(steps))
     assert rows(log) == [(0, 6), (4, 5)]
     assert log.preemptions.tolist() == [1, 0]
     assert log.dedicated.tolist() == [False, True]
-    assert log.policy == "Restart"
 
 
 def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload, scripted):
@@ -227,6 +218,7 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
         log = replay(made, Greedy(), progress=lambda done, count, told=told: told.append((done, count)))
         assert told == [(end, jobs) for end in ends]
         assert np.array_equal(log.end_s, np.arange(jobs) + 1.0)
+        assert log.policy == "Greedy"  # which has no name
 
 
 @pytest.mark.parametrize("frozen_from", [1, 5_000])
@@ -277,16 +269,11 @@ def test_an_empty_workload_gives_an_empty_log(workload, scripted):
     assert log.spans.job.shape == (0,)
 
 
-class Told:
-    """Decides by the instant: (ids to start on spare GPUs, ids to stop, ids to promote). Keeps what p's quota bears."""
+class Told(Script):
+    """Keeps what p's quota bears, and what it could lend."""
 
-    name = "told"
-    lane = staticmethod(lambda job: 0)
-    key = staticmethod(lambda job: 0.0)
-
-    def __init__(self, made, script):
-        self.jobs = {job.job_id: job for job in made.jobs}
-        self.script = script
+    def __init__(self, steps):
+        super().__init__(steps)
         self.borne, self.room = [], []
 
     def decide(self, view):
@@ -294,15 +281,16 @@ class Told:
         running = {run.job.job_id: run.dedicated for run in view.running.values()}
         self.borne.append((view.now_s, pool.dedicated, pool.allocated, view.free_gpus, running))
         self.room.append({name: gpus for name, (_, gpus) in view.tally.roomy.items()})
-        starts, stops, promoted = ([self.jobs[one] for one in ids] for ids in self.script.get(view.now_s, ("", "", "")))
-        later = [at for at in self.script if at > view.now_s]
-        change = {job.seq: None for job in stops} | {job.seq: Grant(job.gpus) for job in promoted}
-        return Decision(change | {job.seq: Grant(job.gpus, dedicated=False) for job in starts}, min(later, default=inf))
+        return super().decide(view)
+
+
+ONE, TWO = (Grant(gpus, dedicated=False) for gpus in (1, 2))
+"""Spare GPUs; what is given as a number is of the quota."""
 
 
 def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
     made = workload([("a", "p", 0, 10, 2), ("b", "p", 0, 10, 1)], {"p": 3})
-    policy = Told(made, {0.0: ("ab", "", ""), 4.0: ("", "", "a"), 5.0: ("", "", "")})
+    policy = Told({0.0: {"a": TWO, "b": ONE}, 4.0: {"a": 2}, 5.0: {}})
     log = replay(made, policy)
     assert policy.borne == [
         (0.0, 0, 0, 3, {}),
@@ -319,7 +307,7 @@ def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
 
 def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
     made = workload([("a", "p", 0, 10, 2)], {"p": 3}, preemptible=True)
-    policy = Told(made, {0.0: ("a", "", ""), 2.0: ("", "", "a"), 3.0: ("", "a", ""), 4.0: ("a", "", "")})
+    policy = Told({0.0: {"a": TWO}, 2.0: {"a": 2}, 3.0: {"a": None}, 4.0: {"a": TWO}})
     log = replay(made, policy)
     assert [borne[:2] for borne in policy.borne] == [(0.0, 0), (2.0, 0), (3.0, 2), (4.0, 0)]
     assert log.dedicated.tolist() == [False]  # it last started on spare GPUs
@@ -327,7 +315,7 @@ def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
 
 def test_what_a_job_holds_already_changes_nothing(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 1)], {"p": 2})
-    log = replay(made, Told(made, {0.0: ("ab", "", ""), 1.0: ("b", "", "a"), 2.0: ("", "", "a")}))
+    log = replay(made, Script({0.0: {"a": ONE, "b": ONE}, 1.0: {"a": 1, "b": ONE}, 2.0: {"a": 1}}))
     assert rows(log) == [(0, 5), (0, 9)]
     assert log.dedicated.tolist() == [True, False]
 
@@ -354,7 +342,7 @@ def test_a_grant_that_cannot_be_is_refused(workload, change, message):
     refused(DecisionError, f"policy odd at 0.000000 s: {message}", replay, made, Odd())
 
 
-STOPS = {0.0: ("a", "", ""), 2.0: ("", "a", ""), 4.0: ("a", "", "")}
+STOPS = {0.0: {"a": 1}, 2.0: {"a": None}, 4.0: {"a": 1}}
 
 
 @pytest.mark.parametrize(
@@ -372,12 +360,12 @@ def test_resuming_costs_at_starts_after_a_stop_alone(workload, restart_s, resume
         restart_s=restart_s,
         resume_s=resume_s,
     )
-    log = replay(made, Told(made, {**STOPS, 20.0: ("b", "", "")}))
+    log = replay(made, Script({**STOPS, 20.0: {"b": 1}}))
     assert rows(log) == [(0, end_s), (20, 30 + restart_s)]  # b was never stopped
 
 
 def test_a_job_stopped_while_it_resumes_loses_that_again(workload):
     made = replace(workload([("a", "p", 0, 10, 1)], {"p": 1}, preemptible=True), resume_s=3.0)
-    log = replay(made, Told(made, {**STOPS, 5.0: ("", "a", ""), 6.0: ("a", "", "")}))
+    log = replay(made, Script({**STOPS, 5.0: {"a": None}, 6.0: {"a": 1}}))
     assert rows(log) == [(0, 17)]  # 2 s done, at 5 still resuming: 3 s and 8 s from 6 on
     assert log.preemptions.tolist() == [2]

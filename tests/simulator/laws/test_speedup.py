@@ -1,19 +1,18 @@
 """Elastic jobs in the one loop: the same as in its compiled twin, whatever shares the GPUs out."""
 
-from math import inf
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Grant
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of, policies
+from tests.simulator.pool_cases import Script
 
 RULES = policies()
 
@@ -82,18 +81,9 @@ def test_run_time_is_that_on_the_gpus_asked_for():
     assert (told.done, told.run_s, told.held_s) == (15.0, 3.75, 5.0)
 
 
-class Stepwise:
-    """Gives the only job so many GPUs from an instant on."""
-
-    name = "stepwise"
-
-    def __init__(self, gpus):
-        self.gpus = gpus
-
-    def decide(self, view):
-        gpus = self.gpus[max(at_s for at_s in self.gpus if at_s <= view.now_s)]
-        wake_s = min((at_s for at_s in self.gpus if at_s > view.now_s), default=inf)
-        return Decision({0: Grant(gpus, (Cell(0, ANYWHERE, gpus),))}, wake_s)
+def stepwise(steps):
+    """So many GPUs of the first type for the first job from an instant on."""
+    return Script({at_s: {"0" * 9: Grant(gpus, (Cell(0, ANYWHERE, gpus),))} for at_s, gpus in steps.items()})
 
 
 def test_on_too_few_gpus_a_job_gets_nowhere():
@@ -101,15 +91,14 @@ def test_on_too_few_gpus_a_job_gets_nowhere():
 
     jobs = jobs_of([(0.0, 30.0, 2)])
     jobs.speedup[:, :, 1] = 0.0
-    grown = Stepwise({0.0: 1.0, 5.0: 2.0})
-    assert Case(jobs, cluster_of(2)).simulation(grown).run().end_s(0) == 20.0
+    assert Case(jobs, cluster_of(2)).simulation(stepwise({0.0: 1.0, 5.0: 2.0})).run().end_s(0) == 20.0
 
 
 def test_a_change_by_dust_does_not_cut_a_stand_still_short():
     """20 of 30 s by 10 s; then it stands still for 10 s, whatever happens at 15 s; on one GPU, 10 s more."""
 
     case = Case(jobs_of([(0.0, 30.0, 2)]), cluster_of(2, preempt_s=10.0))
-    shrunk = Stepwise({0.0: 2.0, 10.0: 1.0, 15.0: 1.0 - 1e-11})
+    shrunk = stepwise({0.0: 2.0, 10.0: 1.0, 15.0: 1.0 - 1e-11})
     assert case.simulation(shrunk).run().end_s(0) == pytest.approx(30.0)
 
 
