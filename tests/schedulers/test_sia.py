@@ -89,12 +89,11 @@ def test_no_more_pools_are_asked_once_nobody_fits(workload):
     assert [horizon_s for _, horizon_s in source.asked] == [3600.0, 43200.0]
 
 
-def test_a_tick_asks_again_while_jobs_wait_and_gpus_idle(workload):
-    jobs = [("a", "p", 0, 10, 1), ("b", "p", 0, 900, 1)]
-    made = workload(jobs, {"p": 1, "q": 1})
-    oracle = Oracle(made)
-    plain = replay(made, make_policy("sia", oracle, {}), oracle)
-    ticked = replay(made, make_policy("sia", oracle, {"tick_s": 120}), oracle)
+@pytest.mark.parametrize("name", ["sia", "sia_risk", "sia_plan"])
+def test_a_tick_asks_again_while_jobs_wait_and_gpus_idle(workload, name):
+    made = workload([("a", "p", 0, 10, 1), ("b", "p", 0, 900, 1)], {"p": 1, "q": 1})
+    source = Conservative(made)
+    plain, ticked = (replay(made, make_policy(name, source, tick), source) for tick in ({}, {"tick_s": 120}))
     assert plain.end_s.tolist() == ticked.end_s.tolist()
     assert ticked.events == plain.events + 5  # at 2, 4, 6, 8 and 10 minutes
     assert plain.events == 4

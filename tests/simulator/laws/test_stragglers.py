@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.errors import DecisionError
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import MEMORY, QUEUED
 from jobcast.simulator.laws.task_state import SLOT_S
-from jobcast.simulator.laws.tasks import Tasks
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     cluster_of,
@@ -153,19 +152,6 @@ def test_what_cannot_be_is_refused_with_policy_time_and_job():
         run([TaskJob(memory=200.0)] * 2, {0: {"put": [(0, 0), (1, 2)], "copies": [(0, 3)]}})
     with pytest.raises(DecisionError, match="it is not active"):
         run([TaskJob(iterations=30.0), TaskJob()], {0: {"put": [(0, 0), (1, 1)]}, 60: {"copies": [(0, 2)]}})
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *({"stragglers": share} for share in (-0.1, 1.1)),
-        *({"straggler_factor": factor} for factor in (0.5, np.inf)),
-        *({"straggler_h": hours} for hours in (0.0, np.inf)),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(bad):
-    with pytest.raises(ConfigError, match=next(iter(bad))):
-        Tasks(workload_of([TaskJob()], TWO_SERVERS), **bad)
 
 
 def slow_slots(seed, servers=40, days=4, **how):

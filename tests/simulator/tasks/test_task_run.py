@@ -330,10 +330,13 @@ def test_jobs_left_for_ever_are_refused(script):
         *((setting, -1.0) for setting in ("round_s", "fluctuation", "restart_s", "forecast_every")),
         *((setting, 0.0) for setting in ("round_s", "forecast_every")),
         *((setting, inf) for setting in ("fluctuation", "restart_s", "forecast_every")),
+        *(("stragglers", share) for share in (-0.1, 1.1)),
+        *(("straggler_factor", factor) for factor in (0.5, inf)),
+        *(("straggler_h", hours) for hours in (0.0, inf)),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(setting, value):
-    with pytest.raises(ConfigError, match=f"{setting} is {value:g}"):
+    with pytest.raises(ConfigError, match=f"{setting} (is )?{value:g}"):
         run([TaskJob()], Fifo(), **{setting: value})
 
 
