@@ -18,7 +18,7 @@ from jobcast.domain.training import Phase, Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.experiments.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.registry import local_policies, make_policy, make_rule
+from jobcast.schedulers.registry import find_policy, local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel import StepRates, gavel_rounds
@@ -130,6 +130,7 @@ def check_pools(name, seed):
     (log, policy), (again, _) = run_pools(name, case), run_pools(name, case)
     check_same(log, again)
     check_run(log, workload.jobs, resume_s=workload.resume_s)
+    assert find_policy(name.removesuffix(" locality")).preempts or not log.preemptions.any()
     check_held(log, quotas=workload.quotas() if name in NOT_LENT else None, jobs=workload.jobs)
     if workload.servers:
         check_cells(log, workload, policy.decisions)

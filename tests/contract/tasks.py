@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY, TaskView
-from jobcast.schedulers.registry import make_policy
+from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import queued_s
 from tests.contract.drawn import drawn
@@ -114,6 +114,9 @@ def check_tasks(name, seed):
     assert (queued_s(log) + log.columns["ran_s"] <= log.jct_s + dust).all()
     lasted_s = log.end_s.max() - jobs.submit_s.min() + dust
     assert log.columns["used_gpu_s"].sum() <= log.total_gpus * lasted_s * (1 + 1e-9)
+    if not find_policy(name).preempts:
+        assert not log.preemptions.any()
+        assert not log.columns["migrations"].any()
     limit = np.minimum(workload.iterations, limits_of(seen, jobs))
     assert log.columns["done"] == pytest.approx(limit, rel=1e-9, abs=1e-9), "iterations done are not those owed"
     slowest = np.maximum.reduceat(jobs.compute_s, jobs.task_of[:-1])

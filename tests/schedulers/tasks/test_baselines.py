@@ -47,19 +47,18 @@ from jobcast.schedulers.tasks.preemption import (
     sorted_jobs,
     waiting_jobs,
 )
-from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     arrays_of,
     checked,
     cluster_of,
-    curve_at,
     jobs_of,
     loads_of,
     one_job_alone,
     replay_tasks,
     task_views,
     view_of,
+    workload_of,
     workloads,
 )
 
@@ -210,9 +209,8 @@ def test_running_jobs_make_room_only_where_asked_for():
     assert after_borg(view._replace(now_s=660.0), interval_s=300.0) == [0, QUEUED]
 
 
-# Baselines in whole replays: the engine refuses nothing, all jobs end, and nobody is stopped again and again.
+# Baselines in whole replays: nobody is stopped again and again.
 
-PREEMPTING = ("slaq", "tiresias", "hypersched")
 MOST_AT_ONCE = 12
 """Jobs of at least 0.3 of a GPU that four GPUs hold."""
 MADE = ["slaq", "tiresias", "gandiva", "graphene", "borg_fair", "hypersched"]
@@ -226,53 +224,27 @@ BLIND = {
 }
 
 
-def crowded(seed, count=25):
+def crowded(seed):
     """Jobs that each fit two servers of two GPUs, several times more than fit at once."""
     rng = np.random.default_rng(seed)
-    rows = []
-    for submit_s in np.sort(rng.integers(0, 4000, count)).astype(float):
-        workers, epochs = int(rng.choice([1, 2, 4])), int(rng.choice([2, 5, 20]))
-        rows.append(
-            TaskJob(
-                submit_s=submit_s,
-                workers=workers,
-                epochs=epochs,
-                iterations=float(epochs * rng.choice([5, 20])),
-                gpu=float(rng.choice([0.3, 0.6, 1.0])),
-                cpu=float(rng.choice([1.0, 5.0])),
-                memory=float(rng.choice([2.0, 30.0])),
-                bandwidth=float(rng.choice([20.0, 150.0])),
-                compute_s=float(rng.choice([0.5, 3.0, 9.0])),
-                volume_mb=20.0,
-                server=workers > 1 and bool(rng.integers(2)),
-                deadline_s=submit_s + float(rng.choice([600.0, 3600.0, np.inf])),
-                target=0.6,
-            )
+    rows = [
+        TaskJob(
+            submit_s=submit_s,
+            workers=int(rng.choice([1, 2, 4])),
+            epochs=20,
+            iterations=20.0 * rng.choice([5, 20]),
+            gpu=rng.choice([0.3, 0.6, 1.0]),
+            memory=rng.choice([2.0, 30.0]),
+            compute_s=rng.choice([0.5, 3.0, 9.0]),
+            deadline_s=submit_s + rng.choice([600.0, 3600.0, np.inf]),
         )
-    jobs = jobs_of(*rows)
-    longest = max(row.epochs for row in rows)
-    metric = np.full((count, longest + 1), np.nan)
-    for number, row in enumerate(rows):
-        metric[number, : row.epochs + 1] = curve_at(np.arange(row.epochs + 1), row.epochs)
-    truth = TaskTruth(metric, np.full(count, 100.0))
-    return TaskWorkload(jobs, truth, cluster_of(2, 2), tuple(f"j{number}" for number in range(count)))
+        for submit_s in np.sort(rng.integers(0, 4000, 25)).astype(float)
+    ]
+    return workload_of(rows, cluster_of(2, 2))
 
 
 def replayed(name, seed, **given):
     return replay_tasks(crowded(seed), make_policy(name, None, given), seed=seed)
-
-
-@pytest.mark.parametrize("name", MADE)
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=4)
-def test_all_jobs_run_to_their_end(name, seed):
-    log = replayed(name, seed)
-    assert np.isfinite(log.end_s).all()
-    assert (log.columns["done"] >= log.columns["iterations"] * (1 - 1e-9)).all()
-    if name not in PREEMPTING:
-        assert log.preemptions.sum() == 0
-    if name in ("graphene", "borg_fair"):
-        assert log.columns["migrations"].sum() == 0
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
