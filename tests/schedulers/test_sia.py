@@ -203,12 +203,21 @@ def test_who_comes_first(workload, order, first):
     assert {job for job, at in began.items() if at == 3.5} == first
 
 
+NAMES = "pqr"
+ALWAYS = -np.inf
+
+
+def every(sharing, pools=NAMES):
+    return Switches(tuple(Switch(pool, k, ALWAYS, sharing) for pool in pools for k in HORIZONS_MIN))
+
+
 TUNABLES = st.fixed_dictionaries(
     {
         "windows_min": st.sets(st.sampled_from(HORIZONS_MIN), min_size=1).map(tuple),
         "slack": st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]),
         "order": st.sampled_from(sorted(SPARE_ORDERS)),
         "tick_s": st.sampled_from([None, 77.0]),
+        "switches": st.sets(st.sampled_from(NAMES)).map(lambda off: every(False, off)),
     }
 )
 
@@ -231,18 +240,11 @@ def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunabl
 @given(in_minutes(), st.integers(0, 3))
 def test_neutral_settings_change_nothing(workload, seed):
     plain, tuned = (Random(workload, seed, horizons_min=HORIZONS_MIN) for _ in range(2))
-    neutral = Sia(tuned, windows_min=HORIZONS_MIN[::-1], slack=0.0, order="share")
-    assert replay(workload, neutral, tuned).start_s.tolist() == replay(workload, Sia(plain), plain).start_s.tolist()
+    neutral = {"windows_min": HORIZONS_MIN[::-1], "slack": 0.0, "order": "share", "switches": every(True)}
+    assert columns(log_of(workload, tuned, **neutral)) == columns(log_of(workload, plain))
 
 
 # SIA, section 5.3: sharing is switched off for pools and windows whose forecasts err.
-
-NAMES = "pqr"
-ALWAYS = -np.inf
-
-
-def every(sharing, pools=NAMES):
-    return Switches(tuple(Switch(pool, k, ALWAYS, sharing) for pool in pools for k in HORIZONS_MIN))
 
 
 def log_of(workload, source=None, **settings):
@@ -252,11 +254,6 @@ def log_of(workload, source=None, **settings):
 
 def columns(log):
     return [log.start_s.tolist(), log.end_s.tolist(), log.dedicated.tolist(), log.events]
-
-
-@given(in_minutes())
-def test_all_on_changes_nothing(workload):
-    assert columns(log_of(workload, switches=every(True))) == columns(log_of(workload))
 
 
 @given(in_minutes())
@@ -273,14 +270,6 @@ def test_a_switch_changes_nothing_before_its_instant(workload, minute, pool):
     plain, switched = log_of(workload), log_of(workload, switches=late)
     before = plain.start_s < 60.0 * minute
     assert plain.start_s[before].tolist() == switched.start_s[before].tolist()
-
-
-@given(in_minutes(), st.sets(st.sampled_from(NAMES)))
-def test_with_exact_forecasts_no_switch_slows_a_job(workload, off):
-    """More reserved than needed: nobody is slowed, as with exact forecasts alone (SIA, section 5.3)."""
-    log = log_of(workload, Oracle(workload, HORIZONS_MIN), switches=every(False, off))
-    fcfs = replay(workload, make_policy("fcfs", None, {}), None)
-    assert (log.end_s <= fcfs.end_s + 1e-6).all()
 
 
 def test_gpus_of_a_pool_that_is_off_are_not_lent_and_others_are(workload, starts_of):
