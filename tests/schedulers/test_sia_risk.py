@@ -14,14 +14,7 @@ from jobcast.domain.switches import Switch, Switches
 from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_plan import SiaPlan
-from jobcast.schedulers.sia_risk import (
-    EDGE_RATIO,
-    Candidates,
-    SiaRisk,
-    median_bin,
-    minutes_at_risk,
-    overstays,
-)
+from jobcast.schedulers.sia_risk import EDGE_RATIO, Candidates, SiaRisk, median_bin, minutes_at_risk, overstays
 from jobcast.simulator.engine import Simulation, Stand, replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.workload import Workload

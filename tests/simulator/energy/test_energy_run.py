@@ -10,14 +10,7 @@ from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import by_job
 from jobcast.simulator.metrics import tardiness_eur, tardiness_s
-from tests.simulator.energy.energy_cases import (
-    EnergyJob,
-    Told,
-    cluster_of,
-    jobs_of,
-    replayed,
-    workload_of,
-)
+from tests.simulator.energy.energy_cases import EnergyJob, Told, cluster_of, jobs_of, replayed, workload_of
 from tests.simulator.energy.energy_policies import Greedy, OneByOne, Script
 
 NODE = (0.0, 100.0, 180.0)

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.metrics import queued_s
 from tests.contract.random_jobs import check_held, check_lives
-from tests.simulator.tasks.task_cases import (
-    loads_of,
-    replay_tasks,
-    simulation_of,
-    workload_of,
-    workloads,
-)
+from tests.simulator.tasks.task_cases import loads_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
 ROUND_S = 600.0

@@ -276,10 +276,7 @@ def wrong(script, *, rows=None, **options):
         ({"put": [(0, -2)]}, "place job job-0: task 0 goes to GPU -2, of which there are 4"),
         ({"stop": [0]}, "stop job job-0: it is not running"),
         ({"stop": [1]}, "change job job-1: it is submitted only at 600.000000 s"),
-        (
-            {"stop": [7]},
-            "change job number 7: it is none of this run's jobs, or not submitted yet",
-        ),
+        ({"stop": [7]}, "change job number 7: it is none of this run's jobs, or not submitted yet"),
         ({"limited": [1], "limits": [5.0]}, "change job job-1: it is submitted only at 600.000000 s"),
         ({"limited": [0], "limits": [101.0]}, "limit job job-0: 101 iterations are more than its 100"),
         ({"limited": [0], "limits": [nan]}, "limit job job-0: nan iterations are fewer than the 0 that it has done"),
