@@ -37,13 +37,6 @@ def test_policies_go_by_their_papers_names():
     assert [name for name in FLAT if not find_policy(name).asks] == silent
 
 
-def test_settings_come_as_text_or_as_values():
-    assert make_policy("ssf", FORECASTS, {"backfill": "true"})._backfill is True
-    assert make_policy("gssf", FORECASTS, {"backfill": False})._backfill is False
-    assert make_policy("mmfs", None, {"strict": "1"})._strict is True
-    assert make_policy("sia", FORECASTS, {"tick_s": "300"})._tick_s == 300.0
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [

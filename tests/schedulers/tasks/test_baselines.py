@@ -37,6 +37,7 @@ from jobcast.schedulers.tasks.preemption import (
     sorted_jobs,
     waiting_jobs,
 )
+from tests.simulator.tasks import task_cases
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     arrays_of,
@@ -60,7 +61,7 @@ def answer(name, view, **settings):
 
 def after(name, view, **settings):
     """Where tasks are after it."""
-    return checked(view, answer(name, view, **settings)).tolist()
+    return task_cases.after(view, make_policy(name, None, settings))
 
 
 def test_a_job_runs_where_all_its_tasks_are_on_gpus():
