@@ -18,17 +18,28 @@ def workload_of(jobs, pools, *, unit_s=1.0, preemptible=False, **others):
 
 
 class Script:
-    """Grants by instant, {instant: {job: Grant, GPUs or None}}; keeps what jobs had received by then."""
+    """Grants by instant, {instant: {job's name or number: Grant, GPUs or None}}; keeps what jobs had received by then.
+
+    It wakes for its next step unless `wakes_s` say something else: instant -> seconds.
+    """
 
     name = "script"
 
-    def __init__(self, steps):
-        self.steps, self.seen = steps, {}
+    def __init__(self, steps, wakes_s=None):
+        self.steps, self.wakes_s, self.seen, self.asked = steps, wakes_s or {}, {}, []
+
+    def lane(self, job):
+        self.asked.append(("lane", job.job_id))
+        return 0
+
+    def key(self, job):
+        self.asked.append(("key", job.job_id))
+        return 0.0
 
     def decide(self, view):
         ids = {job.job_id: job.seq for job in view.active.values()}
         self.seen[view.now_s] = {job.job_id: view.service(job) for job in view.active.values()}
-        told = self.steps.get(view.now_s, {})
         wake_s = min((at_s for at_s in self.steps if at_s > view.now_s), default=inf)
-        change = {ids[name]: Grant(put) if isinstance(put, int | float) else put for name, put in told.items()}
-        return Decision(change, wake_s)
+        puts = {ids.get(name, name): put for name, put in self.steps.get(view.now_s, {}).items()}
+        change = {seq: Grant(put) if isinstance(put, int | float) else put for seq, put in puts.items()}
+        return Decision(change, self.wakes_s.get(view.now_s, wake_s))

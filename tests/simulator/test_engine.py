@@ -20,29 +20,34 @@ def rows(log):
     return list(zip(log.start_s.tolist(), log.end_s.tolist(), strict=True))
 
 
-def test_completions_then_arrivals_then_one_call(workload, scripted):
+def test_completions_then_arrivals_then_one_call(workload):
     made = workload([("a", "p", 0, 5, 2), ("b", "p", 5, 1, 2), ("c", "q", 5, 1, 1)], {"p": 2, "q": 1})
-    policy = scripted(made, {0.0: (("a",), (), None), 5.0: (("b", "c"), (), None)})
-    log = replay(made, policy)
-    assert policy.seen == [
-        (0.0, ["a"], [], ["p"], 3.0),
-        (5.0, ["b", "c"], [], ["p", "q"], 3.0),
-    ]
+    told = []
+
+    class Seeing(Script):
+        def decide(self, view):
+            waiting = sorted(job.job_id for seq, job in view.active.items() if seq not in view.running)
+            touched = sorted(pool.name for pool in view.touched)
+            told.append((view.now_s, waiting, list(view.running), touched, view.free_gpus))
+            return super().decide(view)
+
+    log = replay(made, Seeing({0.0: {"a": 2}, 5.0: {"b": 2, "c": 1}}, {0.0: inf}))
+    assert told == [(0.0, ["a"], [], ["p"], 3.0), (5.0, ["b", "c"], [], ["p", "q"], 3.0)]
     assert rows(log) == [(0, 5), (5, 6), (5, 6)]
     assert log.events == 6
-    assert log.policy == "scripted"
+    assert log.policy == "script"
 
 
-def test_few_jobs_tell_how_far_they_are_each_time_one_ends(workload, scripted):
+def test_few_jobs_tell_how_far_they_are_each_time_one_ends(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 7, 1), ("c", "p", 0, 9, 1)], {"p": 3})
     told = []
-    replay(made, scripted(made, {0.0: (("a", "b", "c"), (), None)}), progress=lambda *counts: told.append(counts))
+    replay(made, Script({0.0: dict.fromkeys("abc", 1)}), progress=lambda *counts: told.append(counts))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
+def test_when_all_is_over_a_step_changes_nothing(workload):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1})
-    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)}))
+    run = Simulation(made, Script({0.0: {"a": 1}}))
     assert run.log().dedicated.tolist() == [False]  # who never started counts against no quota
     run.wait(inf)
     run.step()
@@ -117,10 +122,9 @@ def test_in_a_far_future_two_steps_of_the_clock_are_one_instant(workload):
     assert [(at_s - far_s) / step_s for at_s in policy.asked] == [2, 3, 12, 13]
 
 
-def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):
+def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1}, preemptible=True)
-    script = {0.0: (("a",), (), 2.0), 2.0: ((), ("a",), 4.0), 4.0: (("a",), (), None)}
-    policy = scripted(made, script)
+    policy = Script({0.0: {"a": 1}, 2.0: {"a": None}, 4.0: {"a": 1}})
     log = replay(made, policy)
     assert policy.asked == [("lane", "a"), ("key", "a")]
     assert rows(log) == [(0, 7)]  # 2 s of work were kept
@@ -139,43 +143,41 @@ def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
     assert log.dedicated.tolist() == [False, True]
 
 
-def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload, scripted):
+def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload):
     made = workload([("a", "p", 0, 1, 1), ("b", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
-    script = {
-        0.0: ((), (), 7.0),
-        1.0: ((), (), None),  # keeps 7
-        2.0: ((), (), 5.0),  # replaces 7
-        5.0: (("a",), (), None),
-        6.0: (("b",), (), None),
-        7.0: (("c",), (), None),
-    }
-    policy = scripted(made, script)
-    replay(made, policy)
-    assert [seen[0] for seen in policy.seen] == [0, 1, 2, 5, 6, 7]
-    assert policy.seen[3][3] == []  # nothing touched by a wake-up
+    touched = []
+
+    class Seeing(Script):
+        def decide(self, view):
+            touched.append((view.now_s, len(view.touched)))
+            return super().decide(view)
+
+    wakes_s = {0.0: 7.0, 1.0: inf, 2.0: 5.0}  # 1 keeps 7, 2 replaces it
+    replay(made, Seeing({5.0: {"a": 1}, 6.0: {"b": 1}, 7.0: {"c": 1}}, wakes_s))
+    assert touched == [(0, 1), (1, 1), (2, 1), (5, 0), (6, 1), (7, 1)]  # nothing touched by a wake-up
 
 
-START_A = {0.0: (("a",), (), None)}
+START_A = {0.0: {"a": 2}}
 REFUSALS = {
-    "capacity": ({0.0: (("a",), (), None), 1.0: (("b",), (), None)}, "start job b: it needs 2 GPUs, 1 are free"),
-    "future": ({0.0: (("b",), (), None)}, "change job b: it is submitted only at 1.000000 s"),
-    "finished": ({0.0: (("a",), (), 5.0), 5.0: (("a",), (), None)}, "change job a: it has finished"),
-    "stop": ({0.0: ((), ("a",), None)}, "stop job a: it is not running"),
-    "rigid": ({**START_A, 1.0: ((), ("a",), None)}, "stop job a: it is not preemptible"),
-    "past": ({0.0: ((), (), -1.0)}, "asks to be woken at -1.000000 s"),
-    "now": ({0.0: ((), (), 0.0)}, "asks to be woken at 0.000000 s"),
-    "nan": ({0.0: ((), (), float("nan"))}, "asks to be woken at nan"),
-    "deadlock": (START_A, "1 jobs are pending, job b first, while none gets on"),
+    "capacity": ({**START_A, 1.0: {"b": 2}}, {}, "start job b: it needs 2 GPUs, 1 are free"),
+    "future": ({0.0: {1: 2}}, {}, "change job b: it is submitted only at 1.000000 s"),
+    "finished": ({**START_A, 5.0: {0: 2}}, {}, "change job a: it has finished"),
+    "stop": ({0.0: {"a": None}}, {}, "stop job a: it is not running"),
+    "rigid": ({**START_A, 1.0: {"a": None}}, {}, "stop job a: it is not preemptible"),
+    "past": ({}, {0.0: -1.0}, "asks to be woken at -1.000000 s"),
+    "now": ({}, {0.0: 0.0}, "asks to be woken at 0.000000 s"),
+    "nan": ({}, {0.0: float("nan")}, "asks to be woken at nan"),
+    "deadlock": (START_A, {}, "1 jobs are pending, job b first, while none gets on"),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSALS)
-def test_an_impossible_answer_names_policy_time_and_job(workload, scripted, kind):
-    script, message = REFUSALS[kind]
+def test_an_impossible_answer_names_policy_time_and_job(workload, kind):
+    steps, wakes_s, message = REFUSALS[kind]
     made = workload([("a", "p", 0, 5, 2), ("b", "p", 1, 1, 2)], {"p": 3})
-    told = refused(DecisionError, "", replay, made, scripted(made, script))
+    told = refused(DecisionError, "", replay, made, Script(steps, wakes_s))
     assert message in told
-    assert told.startswith("policy scripted at ")
+    assert told.startswith("policy script at ")
 
 
 @pytest.mark.parametrize(
@@ -246,9 +248,9 @@ def test_what_a_run_leaves_is_collected(workload, monkeypatch, frozen_from):
     assert left() is None
 
 
-def test_sources_move_before_each_question_and_after_the_history(workload, scripted):
+def test_sources_move_before_each_question_and_after_the_history(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 5, 1, 1)], {"p": 1})
-    policy = scripted(made, {0.0: (("a",), (), None), 5.0: (("b",), (), None)})
+    policy = Script({0.0: {"a": 1}, 5.0: {"b": 1}})
     history = RunHistory(["p"])
     told = []
 
@@ -261,9 +263,9 @@ def test_sources_move_before_each_question_and_after_the_history(workload, scrip
     assert told == [(0.0, 0.0, 1, 0, 0), (5.0, 5.0, 2, 1, 2), (6.0, 6.0, 2, 2, 4)]
 
 
-def test_an_empty_workload_gives_an_empty_log(workload, scripted):
+def test_an_empty_workload_gives_an_empty_log(workload):
     made = workload([], {"p": 1})
-    log = replay(made, scripted(made, {}))
+    log = replay(made, Script({}))
     assert len(log) == 0
     assert log.events == 0
     assert log.spans.job.shape == (0,)
