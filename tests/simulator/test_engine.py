@@ -144,7 +144,7 @@ def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
 
 
 def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload):
-    made = workload([("a", "p", 0, 1, 1), ("b", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
+    made = workload([(name, "p", at, 1, 1) for at, name in enumerate("abcd")], {"p": 1})
     touched = []
 
     class Seeing(Script):
@@ -152,9 +152,10 @@ def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload):
             touched.append((view.now_s, len(view.touched)))
             return super().decide(view)
 
-    wakes_s = {0.0: 7.0, 1.0: inf, 2.0: 5.0}  # 1 keeps 7, 2 replaces it
-    replay(made, Seeing({5.0: {"a": 1}, 6.0: {"b": 1}, 7.0: {"c": 1}}, wakes_s))
-    assert touched == [(0, 1), (1, 1), (2, 1), (5, 0), (6, 1), (7, 1)]  # nothing touched by a wake-up
+    wakes_s = {0.0: 7.0, 1.0: 4.0, 2.0: 5.0, 3.0: inf}
+    replay(made, Seeing({5.0: {"a": 1}, 6.0: {"b": 1}, 7.0: {"c": 1}, 8.0: {"d": 1}}, wakes_s))
+    # Nothing is touched by a wake-up.
+    assert touched == [(0, 1), (1, 1), (2, 1), (3, 1), (5, 0), (6, 1), (7, 1), (8, 1)]
 
 
 START_A = {0.0: {"a": 2}}
