@@ -13,11 +13,10 @@ from jobcast.live.completion_forecasts import believed_now, completions
 from jobcast.pipelines.experiments.completion_meters import Watcher
 from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
-from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
@@ -50,8 +49,8 @@ def gangs(policy, training=False):
 
 def elastic():
     jobs = elastic_cases.jobs_of([(10.0 * at, 50.0 + 30.0 * (at % 4), 8, 0, at % 4) for at in range(9)])
-    policy, cluster = elastic_cases.policies()["srsf"], ElasticCluster(np.array([8.0]))
-    return Simulation(elastic_workload(jobs, jobs.size_s, cluster), policy, law=Speedup(jobs, jobs.size_s, 2.0))
+    case = elastic_cases.Case(jobs, elastic_cases.cluster_of(8, preempt_s=2.0))
+    return case.simulation(elastic_cases.policies()["srsf"])
 
 
 def epochs():
@@ -155,11 +154,10 @@ def test_run_times_that_are_believed_replace_the_true_ones():
 
 def test_sizes_of_elastic_jobs_are_as_declared():
     jobs = elastic_cases.jobs_of([(0.0, 100.0, 4), (10.0, 60.0, 4), (20.0, 30.0, 4)])
-    cluster, policy = ElasticCluster(np.array([4.0])), elastic_cases.policies()["srsf"]
+    case, policy = elastic_cases.Case(jobs, elastic_cases.cluster_of(4)), elastic_cases.policies()["srsf"]
     size_s = jobs.size_s * np.array([3.0, 0.5, 1.0])
-    twin = ElasticReplay(jobs, size_s, cluster, policy)
-    log = replay_elastic(twin, predict=True)
-    run = Simulation(elastic_workload(jobs, size_s, cluster), policy, law=Speedup(jobs, size_s))
+    log = replay_elastic(ElasticReplay(jobs, size_s, case.cluster, policy), predict=True)
+    run = case.simulation(policy, size_s=size_s)
     found = []
     while not run.over:
         before = len(run.cluster.active)

@@ -13,6 +13,7 @@ from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.packing import limits_of
 from tests.schedulers.tasks.test_packing import place_jobs
+from tests.simulator.tasks import task_cases
 from tests.simulator.tasks.task_cases import (
     Seen,
     TaskJob,
@@ -30,8 +31,7 @@ OWN = ["mlf_h", "mlf_c", "mlfs"]
 
 
 def after(view, **settings):
-    policy = make_policy("mlf_h", None, settings)
-    return checked(view, policy.place(view)).tolist()
+    return task_cases.after(view, make_policy("mlf_h", None, settings))
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,7 @@ def test_a_running_job_gives_way_to_more_than_twice_its_priority(monkeypatch, ho
     view = view_of(jobs_of(TaskJob(gpu=0.8), TaskJob(gpu=1.0)), cluster_of(1, 1), gpu_of=[0, QUEUED])
     monkeypatch.setattr(MlfH, "ranks", lambda policy, view: np.array([0.5, rank]))
     assert MlfH().settings.hold == 2.0
-    policy = MlfH(HeuristicSettings().model_copy(update={"hold": hold}))
-    found = checked(view, policy.place(view)).tolist()
+    found = task_cases.after(view, MlfH(HeuristicSettings().model_copy(update={"hold": hold})))
     assert found == ([QUEUED, 0] if gives_way else [0, QUEUED])
 
 

@@ -276,10 +276,7 @@ def wrong(script, *, rows=None, **options):
         ({"put": [(0, -2)]}, "place job job-0: task 0 goes to GPU -2, of which there are 4"),
         ({"stop": [0]}, "stop job job-0: it is not running"),
         ({"stop": [1]}, "change job job-1: it is submitted only at 600.000000 s"),
-        (
-            {"stop": [7]},
-            "change job number 7: it is none of this run's jobs, or not submitted yet",
-        ),
+        ({"stop": [7]}, "change job number 7: it is none of this run's jobs, or not submitted yet"),
         ({"limited": [1], "limits": [5.0]}, "change job job-1: it is submitted only at 600.000000 s"),
         ({"limited": [0], "limits": [101.0]}, "limit job job-0: 101 iterations are more than its 100"),
         ({"limited": [0], "limits": [nan]}, "limit job job-0: nan iterations are fewer than the 0 that it has done"),
@@ -330,10 +327,13 @@ def test_jobs_left_for_ever_are_refused(script):
         *((setting, -1.0) for setting in ("round_s", "fluctuation", "restart_s", "forecast_every")),
         *((setting, 0.0) for setting in ("round_s", "forecast_every")),
         *((setting, inf) for setting in ("fluctuation", "restart_s", "forecast_every")),
+        *(("stragglers", share) for share in (-0.1, 1.1)),
+        *(("straggler_factor", factor) for factor in (0.5, inf)),
+        *(("straggler_h", hours) for hours in (0.0, inf)),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(setting, value):
-    with pytest.raises(ConfigError, match=f"{setting} is {value:g}"):
+    with pytest.raises(ConfigError, match=f"{setting} (is )?{value:g}"):
         run([TaskJob()], Fifo(), **{setting: value})
 
 
