@@ -220,11 +220,14 @@ def test_traffic_between_servers_counts_by_iterations_done():
     assert (apart.end_s[0], beside.end_s[0]) == (pytest.approx(250.0), pytest.approx(200.0))
 
 
-def test_servers_are_overloaded_beyond_nine_tenths_of_any_resource():
-    rows = [TaskJob(workers=2, gpu=0.5, cpu=cpu, iterations=110.0) for cpu in (10.0, 14.4, 14.5)]
-    script = {0: {"put": [(0, 0), (1, 1)]}}
-    for row, overloads in zip(rows, (0, 0, 2), strict=True):  # 28.8 of 32 cores are 0.9
-        assert run([row], script)[0].totals["overloads"] == overloads
+@pytest.mark.parametrize(
+    ("cpu", "bandwidth", "overloads"),
+    [(10.0, 100.0, 0), (14.4, 100.0, 0), (14.5, 100.0, 2), (14.5, 600.0, 2)],  # 28.8 of 32 cores are 0.9
+    ids=["idle", "at the limit", "cores", "cores and network count once"],
+)
+def test_servers_are_overloaded_beyond_nine_tenths_of_any_resource(cpu, bandwidth, overloads):
+    row = TaskJob(workers=2, gpu=0.5, cpu=cpu, bandwidth=bandwidth, iterations=110.0)
+    assert run([row], {0: {"put": [(0, 0), (1, 1)]}})[0].totals["overloads"] == overloads
 
 
 def test_a_gpu_is_never_used_beyond_what_it_has():
