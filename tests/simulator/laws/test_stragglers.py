@@ -107,8 +107,11 @@ def test_both_copies_get_what_is_exchanged_at_the_end():
 
 
 def test_a_copy_that_joins_a_job_that_runs_costs_what_a_move_does():
-    """60 s at 3 s an iteration: 20 done. 10 s and 500 MB at 1250 MB/s later the other 80 take 1 s each."""
-    log, policy = run([TaskJob()], {0: {"put": [(0, 2)]}, 60: {"copies": [(0, 0)]}}, **SECOND)
+    """60 s at 3 s an iteration: 20 done. 10 s and 500 MB at 1250 MB/s later the other 80 take 1 s each.
+
+    To say so again, where it is already, costs nothing.
+    """
+    log, policy = run([TaskJob()], {0: {"put": [(0, 2)]}} | {at: {"copies": [(0, 0)]} for at in (60, 120)}, **SECOND)
     assert log.end_s[0] == pytest.approx(60.0 + 10.0 + 0.4 + 80.0)
     assert log.columns["moved_mb"][0] == 500.0
     assert log.columns["migrations"][0] == 0.0
