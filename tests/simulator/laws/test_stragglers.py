@@ -153,8 +153,8 @@ def test_what_cannot_be_is_refused_with_policy_time_and_job():
         run([TaskJob()], {0: {"copies": [(0, 1)]}})
     with pytest.raises(DecisionError, match="task 0 goes to GPU 4, of which there are 4"):
         run([TaskJob()], {0: {"put": [(0, 0)], "copies": [(0, 4)]}})
-    with pytest.raises(DecisionError, match="task 0 goes to server 1, which lacks the memory for it"):
-        run([TaskJob(memory=200.0)] * 2, {0: {"put": [(0, 0), (1, 2)], "copies": [(0, 3)]}})
+    with pytest.raises(DecisionError, match="job-0: task 0 goes to server 1, which lacks the memory for it"):
+        run([TaskJob(memory=200.0)] * 2, {0: {"put": [(0, 0), (1, 2)]}, 60: {"copies": [(0, 3)]}})
     with pytest.raises(DecisionError, match="it is not active"):
         run([TaskJob(iterations=30.0), TaskJob()], {0: {"put": [(0, 0), (1, 1)]}, 60: {"copies": [(0, 2)]}})
 
