@@ -165,8 +165,10 @@ def test_a_limit_ends_a_job_in_the_middle_or_at_once():
     log, _ = run([TaskJob()], {0: {"put": [(0, 0)], "limited": [0], "limits": [75.5]}})
     assert (log.end_s[0], log.columns["done"][0]) == (75.5, 75.5)
     assert log.columns["accuracy"][0] == pytest.approx(0.9 * (1 - np.exp(-2.1)))
-    log, policy = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"limited": [0], "limits": [60.0]}})
-    assert (log.end_s[0], log.columns["done"][0], policy.at_s) == (60.0, 60.0, [0.0, 60.0])
+    for put in ([], [(0, 3)]):  # also while it would stand still, until second 170, for 125,000 MB
+        script = {0: {"put": [(0, 0), (1, 2)]}, 60: {"put": put, "limited": [0], "limits": [60.0]}}
+        log, policy = run([TaskJob(), TaskJob(iterations=130.0)], script, model_mb=125_000.0)
+        assert (log.end_s.tolist(), log.columns["done"][0], policy.at_s) == ([60.0, 130.0], 60.0, [0.0, 60.0, 120.0])
     log, _ = run([TaskJob()], {60: {"limited": [0], "limits": [0.0]}})
     assert (log.end_s[0], log.columns["done"][0], log.columns["accuracy"][0]) == (60.0, 0.0, 0.0)
     assert np.isnan(log.start_s[0])
