@@ -64,6 +64,7 @@ def test_ends_that_are_one_instant_to_the_clock_keep_their_own():
     log, _ = run(rows, {0: {"put": [(0, 0), (1, 2)]}})
     assert np.diff(log.end_s).tolist() == pytest.approx([3e-7], rel=1e-3)
     assert log.end_s[0] == 75.5
+    assert log.spans.until_s.tolist() == log.end_s.tolist()
 
 
 def test_ticks_without_jobs_are_left_out():
