@@ -82,6 +82,13 @@ def test_a_wrong_size_is_believed_until_it_is_seen_through():
     assert log.columns["predicted_end_s"] == pytest.approx([10.0, 20.0, 30.001, 50.001], abs=1e-9)
 
 
+def test_who_is_overdue_for_longer_is_no_shorter():
+    """Declared 10 and 5 s, really 30 and 40. The first could use both GPUs from 15 s on, and gets them."""
+    jobs = jobs_of([(0.0, 10.0, 2), (0.0, 5.0, 1)], stages={0: [(0.5, 1), (1.0, 2)]})
+    log = replay_elastic(ElasticReplay(jobs, np.array([30.0, 40.0]), cluster_of(2), SRSF))
+    assert log.end_s.tolist() == [22.5, 47.5]
+
+
 @njit(RULE, cache=True)
 def broken(view, numbers, gpus):
     """Gives the first job one GPU, and once so many are active as `numbers` say, what they say."""
