@@ -54,6 +54,12 @@ def test_a_change_stops_a_running_job_for_a_while():
     assert free.log(FAIR).end_s.tolist() == [12.0, 9.0]
 
 
+def test_a_stand_still_outlasts_what_happens_in_it():
+    """Three GPUs, 5 s for a change: the second has done 8 of 32 s when it grows at 4 s, and goes on at 9 s."""
+    case = Case(jobs_of([(0.0, 4.0, 1), (0.0, 32.0, 3), (6.0, 3.0, 3)]), cluster_of(3, preempt_s=5.0))
+    assert case.log(FIFO).end_s.tolist() == [4.0, 17.0, 18.0]
+
+
 def test_an_end_precedes_a_submission_at_the_same_time():
     """So the second never meets the first, and contention stays at 1."""
     case = Case(jobs_of([(0.0, 10.0, 1), (10.0, 10.0, 1)]), cluster_of(1))
