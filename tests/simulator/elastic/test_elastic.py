@@ -68,6 +68,18 @@ def test_an_end_precedes_a_submission_at_the_same_time():
     assert mean_active(log).tolist() == [1.0, 1.0]
 
 
+def test_ends_at_one_instant_go_by_submission():
+    """So the first meets two before its end, and the second one more event, alone.
+
+    Between them nobody is asked: the one that ends last would be given the other's GPU, and stand still for it, as the
+    first does when the second comes.
+    """
+    log = Case(jobs_of([(0.0, 10.0 + 2e-7, 1), (0.0, 10.0, 1)]), cluster_of(2)).log(FIFO)
+    assert log.columns["contention_events"] == pytest.approx([(1 + 1 + 2) / 3, (2 + 2 + 1) / 3])
+    log = Case(jobs_of([(0.0, 10.0, 2), (0.0, 11.0, 2)]), cluster_of(2, preempt_s=1.0)).log(FAIR)
+    assert log.end_s.tolist() == [11.0, 11.0]
+
+
 def test_contention_is_counted_over_events_and_over_time():
     """The first: 1 when it comes, 1 before the second comes, 2 before that one ends, 1 before its own end.
 
