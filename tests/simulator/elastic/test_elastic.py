@@ -76,6 +76,7 @@ def test_ends_at_one_instant_go_by_submission():
     """
     log = Case(jobs_of([(0.0, 10.0 + 2e-7, 1), (0.0, 10.0, 1)]), cluster_of(2)).log(FIFO)
     assert log.columns["contention_events"] == pytest.approx([(1 + 1 + 2) / 3, (2 + 2 + 1) / 3])
+    assert log.end_s.tolist() == [10.0 + 2e-7] * 2  # time does not go back
     log = Case(jobs_of([(0.0, 10.0, 2), (0.0, 11.0, 2)]), cluster_of(2, preempt_s=1.0)).log(FAIR)
     assert log.end_s.tolist() == [11.0, 11.0]
 
