@@ -1,5 +1,6 @@
 """The engine of elastic jobs by hand: stages, types of GPUs, costs of changes, leases, and rules that do wrong."""
 
+from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -134,6 +135,13 @@ def test_a_rule_that_does_wrong_is_told_so(gives, told, lease_s, predict):
         case.log(policy, predict=predict)
     at_s = 1003 if "waiting" in told and lease_s and not predict else 3  # found out a lease later, or in the forecast
     assert str(error.value) == told.replace("at 3.", f"at {at_s}.")
+
+
+def test_leases_go_by_while_nobody_runs_and_others_are_to_come():
+    """The first needs more GPUs than there are; it is found out once the second, which comes at 10 s, is over."""
+    case = Case(jobs_of([(0.0, 5.0, 4, 4), (10.0, 5.0, 1)]), cluster_of(2))
+    with pytest.raises(DecisionError, match=r"at 18\.000000 s: leaves job 0 and all others waiting"):
+        case.log(replace(FIFO, lease_s=3.0))
 
 
 WHOLE = {name: policy for name, policy in policies().items() if policy.integral}
