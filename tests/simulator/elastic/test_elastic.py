@@ -137,11 +137,12 @@ def test_a_rule_that_does_wrong_is_told_so(gives, told, lease_s, predict):
     assert str(error.value) == told.replace("at 3.", f"at {at_s}.")
 
 
-def test_leases_go_by_while_nobody_runs_and_others_are_to_come():
-    """The first needs more GPUs than there are; it is found out once the second, which comes at 10 s, is over."""
-    case = Case(jobs_of([(0.0, 5.0, 4, 4), (10.0, 5.0, 1)]), cluster_of(2))
-    with pytest.raises(DecisionError, match=r"at 18\.000000 s: leaves job 0 and all others waiting"):
-        case.log(replace(FIFO, lease_s=3.0))
+@pytest.mark.parametrize(("lease_s", "at_s"), [(0.0, 15), (3.0, 18)])
+def test_who_cannot_run_is_found_out_once_all_others_are_over(lease_s, at_s):
+    """The second needs more GPUs than there are; leases go by while nobody runs and the third is to come, at 10 s."""
+    case = Case(jobs_of([(0.0, 5.0, 1), (1.0, 5.0, 4, 4), (10.0, 5.0, 1)]), cluster_of(2))
+    with pytest.raises(DecisionError, match=rf"at {at_s}\.000000 s: leaves job 1 and all others waiting"):
+        case.log(replace(FIFO, lease_s=lease_s))
 
 
 WHOLE = {name: policy for name, policy in policies().items() if policy.integral}
