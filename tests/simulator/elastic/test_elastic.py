@@ -137,12 +137,15 @@ def test_a_rule_that_does_wrong_is_told_so(gives, told, lease_s, predict):
     assert str(error.value) == told.replace("at 3.", f"at {at_s}.")
 
 
-@pytest.mark.parametrize(("lease_s", "at_s"), [(0.0, 15), (3.0, 18)])
-def test_who_cannot_run_is_found_out_once_all_others_are_over(lease_s, at_s):
-    """The second needs more GPUs than there are; leases go by while nobody runs and the third is to come, at 10 s."""
+@pytest.mark.parametrize(("lease_s", "predict", "at_s"), [(0.0, False, 15), (3.0, False, 18), (0.0, True, 1)])
+def test_who_cannot_run_is_found_out_once_all_others_are_over(lease_s, predict, at_s):
+    """The second needs more GPUs than there are; leases go by while nobody runs and the third is to come, at 10 s.
+
+    A forecast finds it out when the second comes.
+    """
     case = Case(jobs_of([(0.0, 5.0, 1), (1.0, 5.0, 4, 4), (10.0, 5.0, 1)]), cluster_of(2))
     with pytest.raises(DecisionError, match=rf"at {at_s}\.000000 s: leaves job 1 and all others waiting"):
-        case.log(replace(FIFO, lease_s=lease_s))
+        case.log(replace(FIFO, lease_s=lease_s), predict=predict)
 
 
 WHOLE = {name: policy for name, policy in policies().items() if policy.integral}
