@@ -113,10 +113,11 @@ RUNS = {
 
 
 def told(run):
-    """What a run's log says of jobs."""
+    """What a run's log says of jobs, and a law that keeps what they ran."""
     log = run.log()
     spans = sorted(zip(log.spans.job, log.spans.from_s, log.spans.until_s, log.spans.gpus, log.spans.node, strict=True))
-    return spans, log.start_s.tolist(), log.end_s.tolist(), {key: one.tolist() for key, one in log.columns.items()}
+    columns = {key: one.tolist() for key, one in log.columns.items()}
+    return spans, log.start_s.tolist(), log.end_s.tolist(), columns, getattr(run.law, "ran", None)
 
 
 @pytest.mark.parametrize("name", RUNS)
