@@ -89,15 +89,15 @@ def closed():
     return Simulation(workload, make_policy("fcfs"))
 
 
-def regimes_of_epochs():
-    """Training jobs that count epochs, and change their batch sizes on the way."""
+def regimes_of_epochs(snapshot_epochs=None):
+    """Training jobs that count epochs, and change their batch sizes on the way; who is stopped goes back."""
     cluster = energy_cases.cluster_of((4, (0.0, 420.0)))
     rows = [energy_cases.EnergyJob(100.0 * at, 9e9, 1.0, 11.0, ((60.0,),)) for at in range(6)]
     world = energy_cases.workload_of(energy_cases.jobs_of(*rows), cluster)
     jobs = [replace(job, training=TRAINING) for job in world.workload.jobs]
     outcomes = [Outcome(265.0, REGIMES) for _ in jobs]
     workload = replace(world.workload, jobs=jobs, outcomes=outcomes)
-    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=None))
+    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=snapshot_epochs))
 
 
 RUNS = {
@@ -106,6 +106,7 @@ RUNS = {
     "elastic": elastic,
     "epochs": epochs,
     "epochs with regimes": regimes_of_epochs,
+    "epochs with snapshots": lambda: regimes_of_epochs(4),
     "closed loop": closed,
     "goodput": goodput,
     **{name: lambda name=name: tasks(name) for name in ("mlf_h", "tiresias", "gandiva")},
