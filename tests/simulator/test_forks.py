@@ -88,15 +88,15 @@ def closed():
     return Simulation(workload, make_policy("fcfs"))
 
 
-def regimes_of_epochs():
-    """Training jobs that count epochs, and change their batch sizes on the way."""
+def regimes_of_epochs(snapshot_epochs=None):
+    """Training jobs that count epochs, and change their batch sizes on the way; who is stopped goes back."""
     cluster = energy_cases.cluster_of((4, (0.0, 420.0)))
     rows = [energy_cases.EnergyJob(100.0 * at, 9e9, 1.0, 11.0, ((60.0,),)) for at in range(6)]
     world = energy_cases.workload_of(energy_cases.jobs_of(*rows), cluster)
     jobs = [replace(job, training=TRAINING) for job in world.workload.jobs]
     outcomes = [Outcome(265.0, REGIMES) for _ in jobs]
     workload = replace(world.workload, jobs=jobs, outcomes=outcomes)
-    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=None))
+    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=snapshot_epochs))
 
 
 RUNS = {
@@ -105,6 +105,7 @@ RUNS = {
     "elastic": elastic,
     "epochs": epochs,
     "epochs with regimes": regimes_of_epochs,
+    "epochs with snapshots": lambda: regimes_of_epochs(4),
     "closed loop": closed,
     "goodput": goodput,
     **{name: lambda name=name: tasks(name) for name in ("mlf_h", "tiresias", "gandiva")},
@@ -112,19 +113,23 @@ RUNS = {
 
 
 def told(run):
-    """What a run's log says of jobs."""
+    """What a run's log says of jobs, and a law that keeps what they ran."""
     log = run.log()
     spans = sorted(zip(log.spans.job, log.spans.from_s, log.spans.until_s, log.spans.gpus, log.spans.node, strict=True))
-    return spans, log.start_s.tolist(), log.end_s.tolist(), {key: one.tolist() for key, one in log.columns.items()}
+    columns = {key: one.tolist() for key, one in log.columns.items()}
+    return spans, log.start_s.tolist(), log.end_s.tolist(), columns, getattr(run.law, "ran", None)
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_copy_in_truth_ends_as_the_run_and_changes_nothing_of_it(name):
-    whole = told(RUNS[name]().run())
-    run = RUNS[name]()
-    for _ in range(25):
-        if not run.over:
-            run.step()
+    """Copied in the middle of it."""
+    first, steps = RUNS[name](), 0
+    while not first.over:
+        first.step()
+        steps += 1
+    whole, run = told(first), RUNS[name]()
+    for _ in range(steps // 2):
+        run.step()
     copies = [run.fork(), run.fork()]
     assert repr(told(copies[0].run())) == repr(whole)
     assert repr(told(run.run())) == repr(whole)

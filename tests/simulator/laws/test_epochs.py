@@ -279,9 +279,9 @@ def test_beyond_the_most_gpus_of_which_a_time_is_known_jobs_gain_nothing_more():
 
 
 def test_where_no_time_on_one_gpu_is_known_the_fewest_are_so_many_times_as_fast():
-    times = np.array([[[inf, 5.0, 4.0]]])
+    times = np.array([[[inf, 5.0, 4.0], [1.0, 1.0, 1.0]]])  # the other type tells nothing of the first
     jobs = [Job(0, "0", "p", 7.0, 3, min_gpus=2), Job(1, "1", "p", 9.0, 2)]
-    seen = elastic_jobs(jobs, EpochTimes(np.full(2, 10.0), np.repeat(times, 2, axis=0)), np.array([True]))
+    seen = elastic_jobs(jobs, EpochTimes(np.full(2, 10.0), np.repeat(times, 2, axis=0)), np.array([True, False]))
     assert {name: column.tolist() for name, column in seen._asdict().items()} == {
         "submit_s": [0.0, 2.0],
         "size_s": [100.0, 100.0],

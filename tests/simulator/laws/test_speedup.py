@@ -129,6 +129,12 @@ def test_rules_see_seconds_of_the_run_and_changes_cost_nothing_by_default():
     assert plain.cluster.facts(ElasticView).left_s.tolist() == [OVERDUE_S, 4.0]  # longer than it was declared
 
 
+def test_a_cluster_of_nodes_is_the_twins_alone():
+    jobs = jobs_of([(0.0, 20.0, 2)])
+    with pytest.raises(ValueError, match="leave the nodes out"):
+        elastic_workload(jobs, jobs.size_s, cluster_of(4, nodes=[(0, 4)]))
+
+
 def test_stages_that_are_believed_end_where_they_were_declared_to():
     """Declared are 30 s, half of them on two GPUs: 7.5 s, then 15 s on one. In truth all takes twice as long."""
     jobs = jobs_of([(0.0, 30.0, 2)], stages={0: [(0.5, 2), (1.0, 1)]})
