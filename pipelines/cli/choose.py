@@ -9,7 +9,6 @@ import click
 
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.pairs import settings_of
-from jobcast.domain.times import iso
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP, PREDICTORS, split_forecasts
 from jobcast.pipelines.report.files import write_text
@@ -105,7 +104,7 @@ def command(
     if untrained:
         console.note(result["remedy"])
     if html:
-        _write_page(html, result, done, trace_path, asked)
+        _write_page(html, result, done, trace_path)
         console.note(f"page: {html}")
     options.table_or_json(result, json_to, _told(result), console)
 
@@ -139,9 +138,7 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     return begin
 
 
-def _write_page(
-    path: Path, result: Mapping[str, Any], done: "Replayed", trace_path: Path, asked: Mapping[str, Any]
-) -> None:
+def _write_page(path: Path, result: Mapping[str, Any], done: "Replayed", trace_path: Path) -> None:
     import shlex
 
     from jobcast.pipelines.report.advice import choice_page
@@ -164,32 +161,7 @@ def _write_page(
     ]
     windows = zip(result["windows"], done.experiments, strict=True)
     shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
-    where = shlex.join(_where(trace_path, asked))
-    write_text(path, choice_page(shown, facts, where, f"jobcast {shlex.join(options.typed_words())}"))
-
-
-def _where(trace_path: Path, asked: Mapping[str, Any]) -> list[str]:
-    """Words for `simulate` of the same jobs on the same cluster.
-
-    The window is among them: predictors trained before it are refused of what came earlier.
-    """
-    valued = {
-        "--trace": trace_path,
-        "--pools": asked["pools"],
-        "--cluster": asked["cluster"],
-        "--gpus": asked["gpus"],
-        "--from": iso(asked["from_s"]),
-        "--until": iso(asked["until_s"]),
-        "--law": asked["law"],
-    }
-    flags = {
-        "--drop-too-wide": asked["drop_wide"],
-        "--pools-only": asked["only_pools"],
-        "--allow-overlap": asked["allow_overlap"],
-        "--degrade": asked["degrade"],
-    }
-    words = [word for option, value in valued.items() if value is not None for word in (option, str(value))]
-    return [*words, *(flag for flag, given in flags.items() if given)]
+    write_text(path, choice_page(shown, facts, done.closer(trace_path), f"jobcast {shlex.join(options.typed_words())}"))
 
 
 def _told(result: Mapping[str, Any]) -> str:
