@@ -117,6 +117,18 @@ def in_money(choice: Choice) -> str:
     return f"{text}, under {in_words(least)} {number(least['eur_week'])} EUR, with {slowed} of the jobs ending later."
 
 
+def regret_in_words(choice: Choice) -> str:
+    """What the best in hindsight saves beyond the walk, which may save more: it changes from window to window.
+
+    >>> [regret_in_words({"regret_h_week": hours}) for hours in (2.0, 0.0, -144.0)]
+    ['2.00 h/week more', 'no more', '144 h/week less than that']
+    """
+    hours = choice["regret_h_week"]
+    if hours < 0.0:
+        return f"{number(-hours)} h/week less than that"
+    return f"{number(hours)} h/week more" if hours else "no more"
+
+
 def _lead(choice: Choice, taken: Mapping[str, Any]) -> str:
     now, limit = choice["now"], f"{choice['slowed_pct']:g} %"
     if not choice["switch"]:
@@ -282,7 +294,7 @@ def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: Where, 
         words=3,
         note=f"In each window what was the surest before it. In hindsight: {choice['best_in_hindsight']}, throughout.",
     )  # fmt: skip
-    saved, lost = number(choice["walk_saved_h_week"]), number(choice["regret_h_week"])
+    saved = number(choice["walk_saved_h_week"])
     policies = dict.fromkeys(one["policy"] for one in choice["candidates"] if "policy" in one)
     return render(
         "choice.html.j2",
@@ -292,7 +304,7 @@ def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: Where, 
         walk=walk,
         walk_figure=Drawing(weekly_walk(choice["windows"]), "The walk beside the best in hindsight, window by window."),
         regret=f"Following the rule, window after window, would have saved {saved} h/week; "
-        f"{choice['best_in_hindsight']} throughout, {lost} h/week more.",
+        f"{choice['best_in_hindsight']} throughout, {regret_in_words(choice)}.",
         skipped_table=skipped_table(choice["skipped"]),
         remedy=choice["remedy"],
         glossary=[(name, summary_of(name)) for name in policies],

@@ -13,7 +13,7 @@ from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
 from jobcast.pipelines.report.charts import ZOOM, looks
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, unfamiliar_lines
-from jobcast.pipelines.report.formatting import UNKNOWN, listed, number
+from jobcast.pipelines.report.formatting import UNKNOWN, listed, number, on_shown_clock
 from jobcast.pipelines.report.layout import Drawing, in_terminal, render
 from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables
@@ -300,9 +300,9 @@ def _caveats(results: ReportInput) -> list[str]:
         f"Quotas: {origin}." if origin else "Where the quotas come from is not recorded.",
         "Tight quotas make any sharing look good and loose ones make all forecasts look alike: compare with the "
         "conservative and random forecasts of the same window, not with other windows.",
-        *(str(note) for note in results.trace.get("notes") or ()),
+        *(on_shown_clock(str(note)) for note in results.trace.get("notes") or ()),
         *_told_by_runs(results.rows, unfamiliar_lines),
-        *(str(note) for note in results.notes),
+        *(on_shown_clock(str(note)) for note in results.notes),
     ]
 
 

@@ -96,6 +96,19 @@ def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
     )
 
 
+def test_what_ten_minutes_bring_a_week_is_told_as_that_and_notes_are_on_the_clock_that_is_asked_for(shell, csv):
+    rows = [f"{row},{'other' if row == 29 else 'p'},{1.7e9 + 20 * row},90,1" for row in range(30)]
+    Path("pools.csv").write_text("pool,gpus\np,2\n", encoding="utf-8")
+    words = ("choose", "--trace", csv(*rows), "--pools", "pools.csv", "--pools-only", "--windows", 2)
+    told = shell.works(*words, "--policies", "mmfs", "--html", "page.html", "--timezone", "Asia/Tokyo").err
+    page = Path("page.html").read_text(encoding="utf-8")
+    for text in (told, html.unescape(page)):
+        assert "hours a week are those of 9.68 min of jobs, told as of a week" in text
+        assert "(window from 2023-11-15T07:18:10+09:00)" in text
+        assert not re.search(r"window from [^)]*Z", text)
+    assert shell.json(*words, "--policies", "mmfs")["days"] == pytest.approx(581 / 86400)
+
+
 def test_worth_of_forecasts(shell, trial, run):
     words = ("worth", *trial, "--seeds", 1)
     shown = shell.works(*words, "--policies", "ssf", "--price", "2", "--json", "figures.json").out
