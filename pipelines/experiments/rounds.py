@@ -99,7 +99,7 @@ def _registered(scenario: RigidScenario, ask: Ask) -> Chosen:
     overlap = refuse_overlap(version, *window, ask.allow_overlap, past.sha256)
     rule = GuardedRegimes(asked.model, result)
     source = Declared(scenario.workload, rule)
-    return Chosen(source, models={REGIME: version.version}, overlap=overlap, tally=result)
+    return Chosen(source, models={version.name: version.version}, overlap=overlap, tally=result)
 
 
 def round_workload(scenario: RigidScenario, mechanism: RoundMechanism) -> Workload:

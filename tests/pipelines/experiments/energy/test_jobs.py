@@ -134,7 +134,7 @@ def registered(monkeypatch):
     """Registers a version that knows nothing but the prior; what it says it was trained on is given."""
 
     def put(sha256="another", models=(), model=None):
-        version = SimpleNamespace(version=7, trace_sha256=sha256, train_until_s=0.0)
+        version = SimpleNamespace(name="epoch-time", version=7, trace_sha256=sha256, train_until_s=0.0)
         model = EpochTime.untrained() if model is None else model
         monkeypatch.setattr(EpochTime, "models_", property(lambda self: tuple(models)))
         monkeypatch.setattr(forecasting, "registered", lambda *asked: Registered(version, model))
