@@ -82,9 +82,7 @@ def test_what_cannot_be_trained_here_is_told_unless_it_is_left_out(monkeypatch):
 def test_a_scheduler_that_finds_too_few_narrow_jobs_to_learn_on_is_left_out(monkeypatch, tmp_path, capsys):
     """A trace of wide jobs ended `jobcast run` at its last stages; what else cannot be trained still does."""
     monkeypatch.setattr(learn, "find_spec", lambda package: True)
-    monkeypatch.setattr(
-        learn, "_fitted", lambda *asked: (_ for _ in ()).throw(TrainingError("1 jobs fit on 4 servers"))
-    )
+    monkeypatch.setattr(learn, "_fitted", Mock(side_effect=TrainingError("1 jobs fit on 4 servers")))
     context = Context(Params(), tmp_path, tmp_path / "home", Console())
     learn.work(context, "device-rl")
     judge.work(context, "device-rl")
