@@ -96,9 +96,11 @@ def command(
     )
     done = replayed(request, trace, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
-    rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
+    if not done.results:
+        raise ConfigError("; ".join(dict.fromkeys(lacks.values())))
+    rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
     if now not in {row.label for row in rows}:
         raise ConfigError(f"--now {request.baseline}: {lacks.get(request.baseline) or left[now]}")
     result = choose(rows, now, slowed_pct, left=left)

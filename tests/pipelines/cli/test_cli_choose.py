@@ -83,6 +83,13 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "timezone 'Mars/Base' is not known" in shell.refuses(*words, "--timezone", "Mars/Base")
 
 
+def test_a_job_that_fits_nowhere_is_told_in_a_line(shell, csv):
+    """No row ran, of which it made a table: an error of ours."""
+    rows = [f"{row},p,{3600 * row},60,{9 if row in (0, 29) else 1}" for row in range(30)]
+    told = shell.refuses("choose", "--trace", csv(*rows), "--gpus", 4, "--policies", "mmfs", "--windows", 2)
+    assert "asks for 9 GPUs, its pool all has 4 (1 such jobs); raise the quota or pass --drop-too-wide" in told
+
+
 def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
     """`mmfs` knows no depth of a backfill, `easy` does; without time limits `easy` cannot be what is in use."""
     rows = [f"{row},p,{1000.0 * row},900,1,1200" for row in range(40)]
