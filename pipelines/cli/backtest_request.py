@@ -12,6 +12,7 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.predictors import PREDICTORS
 from jobcast.models.registry import open_registry
+from jobcast.pipelines.cli.closer import closer_words
 from jobcast.pipelines.cli.options import typed_words
 from jobcast.pipelines.experiments import backtest
 from jobcast.pipelines.experiments.backtest_results import is_backtest, remarks, results_of, write_results
@@ -81,6 +82,14 @@ class Replayed:
     lacking: Sequence[backtest.Lacking]
     skipped: list[dict[str, str]]
     against: Sequence[str]
+
+    def closer(self, trace_path: Path | str) -> dict[str, str]:
+        """By policy the words of `simulate` that replay its rows; none of a cluster that only a program knows."""
+        if self.request.place is not None:
+            return {}
+        bases = {law: cell.policy for law, cell in self.bases.items()}
+        laws = {one.cell.policy: one.log.law for one in self.results}
+        return closer_words(self.request, trace_path, bases, laws)
 
     @property
     def notes(self) -> list[str]:
@@ -199,7 +208,7 @@ def run_backtest(
     if out:
         # Results before figures and page, which are made of them.
         write_results(out, found, results)
-        write_json(out / "inputs.json", _inputs(experiments, result, home))
+        write_json(out / "inputs.json", _inputs(experiments, result, home) | {"closer": done.closer(trace.source.path)})
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest
 

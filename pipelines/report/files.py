@@ -4,7 +4,8 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,11 +25,21 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file whole; a device or a pipe is written to as it is."""
     # Nothing can be renamed onto a device or a pipe.
     if is_stream(path):
-        with path.open("w", encoding="utf-8") as stream:
+        with naming(path), path.open("w", encoding="utf-8") as stream:
             stream.write(text)
         return
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of writing name the path, which they do not by themselves once the file is open."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -70,6 +70,19 @@ def test_promotions_are_taken_back_one_by_one(registry, variant, card):
     refused(RegistryError, r"new-load: no earlier champion to go back to; .* promote", registry.rollback, "new-load")
 
 
+def test_as_many_promotions_are_remembered_as_the_database_has_room_for(registry, variant, card):
+    """A tag of a registered model holds 5,000 characters on PostgreSQL; the oldest go, none is cut in two."""
+    registry.register(variant("new-load", 4), card(seed=4))
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    # As after some 1,300 promotions.
+    client.set_registered_model_tag("new-load", "previous.champion", ",".join(["1111"] * 999 + ["1"] * 3))
+    registry.promote("new-load", 2)
+    tag = client.get_registered_model("new-load").tags["previous.champion"]
+    assert len(tag) <= 5000
+    assert (set(tag.split(",")), tag[-12:]) == ({"1111", "1"}, "1111,1,1,1,1")
+    assert registry.rollback("new-load").version == 1
+
+
 def test_a_rollback_after_an_interrupted_promotion_finds_the_one_before(registry, variant, card, monkeypatch):
     registry.register(variant("new-load", 4), card(seed=4))
     registry.register(variant("new-load", 5), card(seed=5))
@@ -213,6 +226,21 @@ def test_a_description_is_no_longer_than_any_database_takes(registry, variant, c
     texts = [client.get_model_version("new-load", number).description for number in ("1", "2")]
     assert all(4500 < len(text) <= 5000 for text in texts)
     assert "| sia registry 0 " in texts[0]
+    last = BacktestRecord("week", "7" * 64, "2024-01-02", "2024-01-09", [(first, [{**gain, "label": "short"}])])
+    log_backtest(registry.home, last)
+    text = client.get_model_version("new-load", "1").description
+    # What the longer one had cut off is back where there is room for it.
+    assert text.index("| short | fcfs | 2.5 |") < text.index("## Limits") < text.index("of another cluster")
+
+
+def test_what_people_wrote_into_a_description_stays(registry):
+    version = registry.resolve("new-load")
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    text = client.get_model_version("new-load", "1").description
+    client.update_model_version("new-load", "1", f"Ask Ann first.\n\n{text}")
+    gain = {"label": "sia", "policy": "sia", "against": "fcfs", "ratio": 2.5}
+    log_backtest(registry.home, BacktestRecord("week", "7" * 64, "2024-01-01", "2024-01-09", [(version, [gain])]))
+    assert client.get_model_version("new-load", "1").description.startswith("Ask Ann first.\n\n# new-load")
 
 
 def test_a_loaded_predictor_answers_as_the_fitted_one(registry, predictors):

@@ -1,4 +1,5 @@
 import gzip
+import zipfile
 from importlib.metadata import EntryPoint, entry_points
 
 import polars as pl
@@ -124,6 +125,21 @@ def test_a_file_to_be_unpacked_or_saved_anew_is_told_as_that_by_whatever_format(
     path = tmp_path / "jobs.txt"
     path.write_bytes(wrap(b"JobID|Submit|Partition|State|Start|End|ElapsedRaw|AllocTRES\n"))
     assert refused(TraceError, "", read_trace, path, format=format) == f"{path}: {told}"
+
+
+@pytest.mark.parametrize("sheet", ["xl/workbook.xml", "mimetype", None])
+def test_a_spreadsheet_is_told_as_that_and_not_to_be_unpacked(tmp_path, sheet):
+    """Of Excel and LibreOffice, which are zip files, and of an old Excel; a zip file of traces is one all the same."""
+    path, plain = tmp_path / "jobs.xlsx", tmp_path / "jobs.zip"
+    if sheet is None:
+        path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1"))
+    else:
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr(sheet, "application/vnd.oasis.opendocument.spreadsheet")
+    refused(TraceError, "it is a spreadsheet; save its sheet as CSV and give that", read_trace, path)
+    with zipfile.ZipFile(plain, "w") as packed:
+        packed.writestr("jobs.csv", "job_id,pool\n")
+    refused(TraceError, r"it is compressed \(zip\); unpack it first", read_trace, plain)
 
 
 def test_of_several_tables_the_one_to_be_unpacked_is_told(tmp_path):

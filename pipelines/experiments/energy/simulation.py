@@ -175,7 +175,8 @@ def registered_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Bel
         raise OverlapError(
             f"{version.name} version {version.version} was trained on {profiles.path} and knows its models, "
             f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles or, by "
-            "`jobcast train epoch-time --trace FILE --until TIME`, on jobs before the window, or pass --allow-overlap"
+            f"`jobcast train {version.name} --trace FILE --until TIME`, on jobs before the window, or pass "
+            "--allow-overlap"
         )
     overlap |= seen_by(version, scenario.trace, ask.allow_overlap)
     points = _points(scenario, model, known)

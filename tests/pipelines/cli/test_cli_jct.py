@@ -33,6 +33,15 @@ def test_a_new_job_at_several_widths(shell, stream, tmp_path, policy):
     assert (tmp_path / "when.svg").read_text().startswith("<svg")
 
 
+def test_a_date_that_is_over_is_no_date_to_be_asked_about(shell, stream):
+    words = ("predict", "jct", *stream, "--at", "10050", "--job", "new", "--size-s", "400", "--futures", "10")
+    told = shell.refuses(*words, "--by", "1970-01-01T02:00")
+    assert (
+        told == "--by 1970-01-01T02:00: is over by 1970-01-01T02:47:30Z, the instant that is asked at; name a later one"
+    )
+    assert shell.json(*words, "--by", "10050")["answers"][0]["by_probability"] == 0.0
+
+
 def test_a_job_of_the_trace_and_the_same_asked_again(shell, stream):
     told = shell.json("predict", "jct", *stream, "--at", "10010", "--job", "100", "--futures", "20", "--every", "0.02")
     assert told["state"] in ("running", "queued")

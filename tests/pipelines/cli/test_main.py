@@ -209,3 +209,12 @@ def test_a_full_disk_under_stdout_is_one_line(run):
         answer = python("-m", "jobcast", "models", "list", stdout=full, env=home)
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
     assert "no space left on the device" in answer.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_device_is_named_by_its_own_name(shell, run):
+    """The line blamed stdout, which is fine."""
+    words = ("trace", "describe", run.trace)
+    for option in ("--json", "--html"):
+        line = shell.refuses(*words, option, "/dev/full")
+        assert line == "/dev/full: no space left on the device; free some or choose another place"

@@ -1,9 +1,16 @@
 """`jobcast simulate` for schedulers of energy: figures, tables, forecasts, settings, mistakes."""
 
+import html
+import re
+import shlex
+
 import polars as pl
 import pytest
 
 pytestmark = pytest.mark.usefixtures("untrained")
+FIGURES = (
+    *("makespan_s", "mean_jct_s", "utilization", "energy_kwh", "energy_eur", "tardiness_eur", "total_eur", "late_pct"),
+)
 COLUMNS = [
     *("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions"),
     *("migrations", "energy_kwh", "energy_eur", "tardiness_s", "tardiness_eur", "deadline"),
@@ -21,6 +28,31 @@ def words(campaign):
         return ("simulate", *files, "--forecasts", "oracle", "--policy", policy, profiles, *more)
 
     return of
+
+
+def test_commands_of_pages_replay_the_rows_that_they_stand_beside(shell, campaign, tmp_path):
+    """They named no table of `--set`, nothing of how the trace is read or counted, and the report no cluster."""
+    files = ("--trace", campaign / "energy.jobs.parquet", "--cluster", campaign / "energy.yaml")
+    facts = ("--set", f"profiles={campaign / 'profiles.csv'}", *FEW, "--warmup", "0.001", "--known-after-s", "5")
+    words = (*files, "--forecasts", "oracle", *facts, "--drop-outliers", "--policies", "andreas,energy_fifo")
+    told = shell.json("backtest", *words, "--baseline", "edf", "--out", tmp_path / "out")
+    commands = commands_of(tmp_path / "out" / "report.html")
+    replays = [shell.json(*command) for command in commands]
+    kept = {one["policy"]: one for one in replays if "max_iterations" not in one["configuration"]["settings"]}
+    assert (len(commands), set(kept)) == (4, {"edf", "andreas", "energy_fifo"})
+    plain = {row["policy"]: row["figures"] for row in told["rows"] if "settings" not in row}
+    for policy, figures in plain.items():
+        assert {name: figures[name] for name in FIGURES} == {name: kept[policy][name] for name in FIGURES}
+    page = tmp_path / "choice.html"
+    shell.works("choose", *words, "--now", "edf", "--windows", 2, "--html", page)
+    assert commands_of(page) == commands
+    assert "in 2 windows, each begun anew, so its figures differ" in page.read_text(encoding="utf-8")
+
+
+def commands_of(page):
+    """The command lines of `simulate` on a page, without the name of the program."""
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    return sorted({tuple(shlex.split(line)[1:]) for line in re.findall(r'"(jobcast simulate [^"]*)"', text)})
 
 
 def test_an_invoice_charges_all_energy(shell, words, tmp_path):
