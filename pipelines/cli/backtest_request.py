@@ -83,13 +83,11 @@ class Replayed:
     skipped: list[dict[str, str]]
     against: Sequence[str]
 
-    def closer(self, trace_path: Path | str) -> dict[str, str]:
-        """By policy the words of `simulate` that replay its rows; none of a cluster that only a program knows."""
-        if self.request.place is not None:
-            return {}
+    def closer(self, experiment: Experiment) -> dict[str, str]:
+        """By policy the words of `simulate` that replay its rows of an experiment, as it was asked for."""
         bases = {law: cell.policy for law, cell in self.bases.items()}
         laws = {one.cell.policy: one.log.law for one in self.results}
-        return closer_words(self.request, trace_path, bases, laws)
+        return closer_words(self.request, experiment, bases, laws)
 
     @property
     def notes(self) -> list[str]:
@@ -208,7 +206,7 @@ def run_backtest(
     if out:
         # Results before figures and page, which are made of them.
         write_results(out, found, results)
-        write_json(out / "inputs.json", _inputs(experiments, result, home) | {"closer": done.closer(trace.source.path)})
+        write_json(out / "inputs.json", _inputs(experiments, result, home) | {"closer": done.closer(experiment)})
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest
 

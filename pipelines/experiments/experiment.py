@@ -66,6 +66,7 @@ class Experiment:
     max_think_s : after how much thought jobs follow others, None for an open loop
     recorded : whether runs begin with the jobs that the trace has running and waiting at `from_s`
     law : how jobs progress, whoever schedules them; None for what the trace says by itself, to each kind of policy
+    named : the options of a command that named the cluster, and what they were given
     """
 
     trace: Trace
@@ -79,6 +80,7 @@ class Experiment:
     max_think_s: float | None = None
     recorded: bool = False
     law: str | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.from_s is not None and self.until_s is not None and self.from_s >= self.until_s:
@@ -90,8 +92,9 @@ class Experiment:
     @classmethod
     def asked(cls, trace: Trace, options: Mapping[str, Any]) -> Self:
         """As options of a command name it: the cluster by `BY_OPTIONS`, all else by the names of its fields."""
-        place = named_cluster(trace, **{name: options[name] for name in BY_OPTIONS}, from_s=options["from_s"])
-        return cls(trace=trace, cluster=place, **{name: options[name] for name in _asked_fields(options)})
+        named = {name: options[name] for name in BY_OPTIONS}
+        place = named_cluster(trace, **named, from_s=options["from_s"])
+        return cls(trace=trace, cluster=place, named=named, **{name: options[name] for name in _asked_fields(options)})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # scenarios are made anew elsewhere
