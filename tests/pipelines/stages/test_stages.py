@@ -79,11 +79,10 @@ def test_stages_one_by_one_write_the_same_and_register_nothing_twice(shell, run,
 
 
 def test_the_report_is_written_again_from_the_files(shell, run, tmp_path):
-    copy = tmp_path / "copy"
+    copy = tmp_path / "copy" / run.out.name  # which its commands name
     shutil.copytree(run.out, copy)
     page = copy / "processed/report.html"
-    # Its commands name the folder where the files lie.
-    before = page.read_bytes().replace(f"{run.out.name}/raw/".encode(), b"copy/raw/")
+    before = page.read_bytes()
     page.unlink()
     assert shell.works("report", copy).err == f"report: {page}\n"
     assert page.read_bytes() == before
