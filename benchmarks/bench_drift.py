@@ -34,6 +34,7 @@ from jobcast.features import wait_rows
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_verdict import FINE
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
+from jobcast.pipelines.lifecycle.replay_judges import Window
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.files import write_text
@@ -203,7 +204,7 @@ def _looks_of(name: str, seed: int, home: Path) -> Iterator[dict[str, Any]]:
     version = train_and_register(name, algorithm, usual, None, until_s, settings, home=home)["version"]
 
     def look(of: Trace) -> dict[str, Any]:
-        return drift((name, str(version)), of, until_s, end_s, home=home).result
+        return drift((name, str(version)), Window(of, until_s, end_s), home=home).result
 
     still = look(usual)
     yield _row(seed, name, "none", 0.0, still)

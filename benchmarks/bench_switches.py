@@ -25,6 +25,7 @@ from jobcast.pipelines.experiments.settings import write_switches
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
+from jobcast.pipelines.lifecycle.replay_judges import Window
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import parse_time
@@ -61,7 +62,7 @@ def main() -> int:
         cells = [Cell("sia", parse_forecasts(kind), kind) for kind in ("oracle", "registry", "conservative")]
         counts = {}
         for label, rule in rules.items():
-            found = drift(("will-jobs-arrive", None), trace, begin, end, home=home, rule=rule)
+            found = drift(("will-jobs-arrive", None), Window(trace, begin, end), home=home, rule=rule)
             file = Path(room) / f"{label}.csv"
             write_switches(found.switches, file)
             counts[label] = sum(not one.sharing for one in found.switches)

@@ -4,7 +4,7 @@ Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEX
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,10 +136,16 @@ class TaskRule:
     Attributes
     ----------
     trigger : when; MLFS asks each minute
+    settings : of the policy; those of its class where none are given
     """
 
     name = ""
     trigger = Trigger(on_events=False, period_s=60.0)
+    settings: Any = None
+
+    def __init__(self, settings: Any = None) -> None:
+        if settings is not None:
+            self.settings = settings
 
     def decide(self, view: View) -> Decision:
         """What to change now."""

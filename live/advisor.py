@@ -87,6 +87,21 @@ class _Attempts:
     grants_s: deque[float] = field(default_factory=deque)  # as the log has them: a restart gives no more of them
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is lent by: the cluster as it was seen, leases that stay, forecasts, and who gets none, by id, and why."""
+
+    snapshot: Snapshot
+    pools: Sequence[Pool]
+    leases: Sequence[Lease]
+    forecasts: ForecastSource
+    barred: Mapping[str, str]
+
+    def room(self) -> Room:
+        """Idle GPUs, but those that leases wait for."""
+        return Room(self.snapshot.nodes, [one.job for one in self.leases if one.job.waits])
+
+
 class Advisor:
     """Looks at a cluster again and again: `advise` says what to do, `carry_out` does it.
 
@@ -191,75 +206,58 @@ class Advisor:
     ) -> tuple[list[Action], list[tuple[str, str]], list[str]]:
         """What the policy lends, as far as rules, nodes and limits allow it, what not and why, and bad answers."""
         now_s, tally = self.clock.model(snapshot.at_s), BadAnswers()
-        forecasts = guarded(asked, pools, now_s, tally)
         barred = barred_tasks(snapshot.jobs, snapshot.qos, self.rules.pool_by, self.rules.preempt)
-        lent, left = self._without((), snapshot, pools, leases, forecasts, barred)
-        stuck = self._stuck(snapshot, leases) | barred.keys() | {name for name, why in left if why == IN_PART}
+        seen = _Look(snapshot, pools, leases, guarded(asked, pools, now_s, tally), barred)
+        lent, left = self._without((), seen)
+        stuck = self._stuck(seen) | barred.keys() | {name for name, why in left if why == IN_PART}
         if not stuck.isdisjoint(name for name, _ in left):
             # What they cannot take now others may.
-            lent, more = self._without(stuck, snapshot, pools, leases, forecasts, barred)
+            lent, more = self._without(stuck, seen)
             granted = {one.what for one in lent}
             left = [one for one in {**dict(left), **dict(more)}.items() if one[0] not in granted]
         return lent, left, reasons(tally) if asked.source is not None else []
 
-    def _stuck(self, snapshot: Snapshot, leases: Sequence[Lease]) -> set[str]:
+    def _stuck(self, seen: _Look) -> set[str]:
         """Jobs that would start on no grant: none of their nodes has room, or one came to nothing just before."""
-        room = self._room(snapshot, leases)
-        waiting = [job for job in snapshot.jobs if job.waits and not on_lease(job)]
+        room = seen.room()
+        waiting = [job for job in seen.snapshot.jobs if job.waits and not on_lease(job)]
         # Thousands wait and ask for a few things: nodes are looked through once for each of these.
         alike = {(job.gpus, job.nodes, job.asks): job for job in waiting}
         stuck = {asked for asked, job in alike.items() if room.stuck(job)}
         return {job.job_id for job in waiting if (job.gpus, job.nodes, job.asks) in stuck} | {*self._attempts.rest_s}
 
-    def _room(self, snapshot: Snapshot, leases: Sequence[Lease]) -> Room:
-        return Room(snapshot.nodes, [one.job for one in leases if one.job.waits])
-
-    def _without(
-        self,
-        stuck: Collection[str],
-        snapshot: Snapshot,
-        pools: Sequence[Pool],
-        leases: Sequence[Lease],
-        forecasts: ForecastSource,
-        barred: Mapping[str, str],
-    ) -> tuple[list[Action], list[tuple[str, str]]]:
+    def _without(self, stuck: Collection[str], seen: _Look) -> tuple[list[Action], list[tuple[str, str]]]:
         """As `_allowed`, of what the policy would start if some jobs did not wait."""
-        now_s = self.clock.model(snapshot.at_s)
-        policy, state = self._make_policy(forecasts), self.state
-        run = standing(state.active, state.gpus, now_s, pools, policy, forecasts, lambda _: HOUR_S, stuck)
+        now_s, forecasts, state = self.clock.model(seen.snapshot.at_s), seen.forecasts, self.state
+        policy = self._make_policy(forecasts)
+        run = standing(state.active, state.gpus, now_s, seen.pools, policy, forecasts, lambda _: HOUR_S, stuck)
         view = run.look()
         spare = [] if view is None else _spare(run, run.policy.decide(view).change)
-        return self._allowed(snapshot, spare, leases, forecasts, barred)
+        return self._allowed(spare, seen)
 
-    def _allowed(
-        self,
-        snapshot: Snapshot,
-        spare: Sequence[Job],
-        leases: Sequence[Lease],
-        forecasts: ForecastSource,
-        barred: Mapping[str, str],
-    ) -> tuple[list[Action], list[tuple[str, str]]]:
+    def _allowed(self, spare: Sequence[Job], seen: _Look) -> tuple[list[Action], list[tuple[str, str]]]:
+        snapshot, room, lent = seen.snapshot, seen.room(), on_loan(seen.leases)
         queued = {job.job_id: job for job in snapshot.jobs}
-        room, lent = self._room(snapshot, leases), on_loan(leases)
         self._forget(snapshot.at_s)
         result: list[Action] = []
         left: list[tuple[str, str]] = []
         for job in spare:
-            why = barred.get(job.job_id) or self._why_not(job, queued[job.job_id], lent, len(result), snapshot.at_s)
+            known = queued[job.job_id]
+            why = seen.barred.get(job.job_id) or self._why_not(job, known, lent, len(result), snapshot.at_s)
             if LENT + job.pool not in snapshot.qos:
                 why = f"it would be lent to, but Slurm has no QOS {LENT}{job.pool}"
-            if not why and not room.take(queued[job.job_id]):
-                why = f"no {queued[job.job_id].nodes} node(s) that it may use with so many idle GPUs"
+            if not why and not room.take(known):
+                why = f"no {known.nodes} node(s) that it may use with so many idle GPUs"
             if why:
                 left.append((job.job_id, why))
                 continue
             lent[job.pool] += job.gpus
-            known, bin_ = forecasts.horizons_min, forecasts.duration_bin(job)
+            horizons_min, bin_ = seen.forecasts.horizons_min, seen.forecasts.duration_bin(job)
             # The last bin is open: who is lent to beyond all horizons is looked at again when so much has passed.
-            horizon_s = 60.0 * (known[bin_] if bin_ < len(known) else LONGER * known[-1])
+            horizon_s = 60.0 * (horizons_min[bin_] if bin_ < len(horizons_min) else LONGER * horizons_min[-1])
             until_s = self.clock.real(self.clock.model(snapshot.at_s) + horizon_s)
             told = f"expected to end within {horizon_s / 60:g} min, while no pool is expected to need these GPUs"
-            result.append(Action("lend", job.job_id, told, job.pool, job.gpus, until_s, queued[job.job_id]))
+            result.append(Action("lend", job.job_id, told, job.pool, job.gpus, until_s, known))
         vain = dict.fromkeys(in_part(snapshot.jobs, [one.what for one in result]), IN_PART)
         return [one for one in result if one.what not in vain], list({**dict(left), **vain}.items())
 

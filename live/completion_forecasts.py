@@ -24,7 +24,6 @@ from jobcast.models.completion.intervals import LEAST_S
 from jobcast.models.completion.job_completions import (
     SPREAD,
     ArrivalDraws,
-    ArrivalModel,
     SizeDraws,
     SizeForecaster,
     SizeSample,
@@ -177,7 +176,7 @@ class RunTimeDraws:
         limit_s = np.array([limit_of(job) for job in active])
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
-        model = self._arrivals(run, known)
+        gap_s = self._gaps(run, known)
         for number in range(self.futures):
             # A generator of its own for each future: asking for more of them changes none.
             rng = np.random.default_rng((self.seed, seq, number))
@@ -187,7 +186,7 @@ class RunTimeDraws:
             # Limits end whoever has not ended by then.
             drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
             seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
-            coming = None if model is None else self._coming(run, known, draws, ArrivalDraws(model, rng), rng)
+            coming = None if gap_s is None else self._coming(run, known, draws, ArrivalDraws(gap_s, rng), rng)
             yield Future(seconds, coming, [(one, seconds[one.job.seq]) for one in self.later])
 
     def _sample(self, run: Simulation, known: "Known") -> SizeSample:
@@ -239,12 +238,15 @@ class RunTimeDraws:
         edges_s = 60.0 * np.array(source.horizons_min, dtype=np.float64)
         return edges_s, np.array([source.duration_probabilities(job) for job in active])
 
-    def _arrivals(self, run: Simulation, known: "Known") -> ArrivalModel | None:
-        """None where nobody can be delayed by who comes later, or too few came, or jobs report regimes."""
+    def _gaps(self, run: Simulation, known: "Known") -> Floats | None:
+        """Seconds between the submissions before.
+
+        None where nobody can be delayed by who comes later, or too few came, or jobs report regimes.
+        """
         overtaken = getattr(run.policy, "overtakes", True)
         if not overtaken or len(known.jobs) < 2 or any(job.training is not None for job in run.cluster.active.values()):
             return None
-        return ArrivalModel().fit(np.array([job.submit_s for job in known.jobs]))
+        return np.diff([job.submit_s for job in known.jobs])
 
     def _coming(
         self, run: Simulation, known: "Known", draws: SizeDraws, arrivals: ArrivalDraws, rng: np.random.Generator

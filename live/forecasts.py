@@ -98,7 +98,7 @@ class ChampionForecasts:
 
     def _moved(self, state: State, pools: Sequence[Pool], champions: Champions, now_s: float) -> BinsByName:
         """The source, made anew where the past, the versions or the quotas are others."""
-        history = self._past.at(state, pools, now_s)
+        history = self._past.at(state.past, pools, now_s)
         made_of = (history, tuple(champions.versions.items()), tuple(pools))
         if self._source is None or made_of != self._made_of:
             # Bins belong to the versions that told them.

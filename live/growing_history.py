@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -274,13 +274,6 @@ def _until(pool: PoolHistory, now_s: float) -> PoolHistory:
     )
 
 
-class Recorded(Protocol):
-    """Who has a past."""
-
-    @property
-    def past(self) -> Past: ...  # noqa: D102
-
-
 class GrowingHistory:
     """A history of a record, moved from look to look; what is asked of it is what a history of all events tells.
 
@@ -298,9 +291,9 @@ class GrowingHistory:
         self._read_s = -inf
         self._tracker: tuple[Window, JobDuration, DurationTracker] | None = None
 
-    def at(self, record: Recorded, pools: Sequence[Pool], now_s: float) -> Window:
-        """The past at an instant, seconds from the epoch."""
-        past, last, seen, before_s = record.past, self.history, self._touched, self._read_s
+    def at(self, past: Past, pools: Sequence[Pool], now_s: float) -> Window:
+        """What was known at an instant, seconds from the epoch."""
+        last, seen, before_s = self.history, self._touched, self._read_s
         rows = past.rows[Happening.ARRIVAL]
         came = bisect_right(rows.kept, now_s, 0, rows.count, key=TIMES[Happening.ARRIVAL])
         self._read_s = max(now_s - now_s % GRID_S, rows.kept[came - 1].submit_s if came else -inf)

@@ -32,6 +32,7 @@ from jobcast.models.care import Care
 from jobcast.models.classifier import Classifier
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import kept, read_metadata, take_up, write_metadata
+from jobcast.traces.trace_stats import clockwork
 
 UNINFORMED_F1 = 0.5
 """Where no threshold can be chosen on data: the likelier class."""
@@ -151,10 +152,6 @@ BAND = 1.02
 """Gaps between g and this much g count as the same."""
 LEAST_SHARE = 0.25
 """Share of a pool's gaps that one band holds in a clockwork; people's gaps spread over orders of magnitude."""
-LEAST_GAPS = 50
-"""Gaps without which nothing is said of a pool."""
-SHORTEST_GAP_S = 60.0
-"""Shorter gaps are those of a script that submits a batch at once."""
 SINCE, GAP = "log_since_arrival_s", "log_last_gap_s"
 """Columns that tell when the last job arrived, and how long after the one before."""
 
@@ -178,32 +175,10 @@ def bot_pools(corpus: Corpus, seen: Mask) -> tuple[str, ...]:
     fresh = seen & (corpus.X[:, 0, since] <= np.log1p(STEP_S))
     gaps_s = np.expm1(corpus.X[:, 0, gap].astype(np.float64))
     return tuple(
-        pool for i, pool in enumerate(corpus.pools) if like_clockwork(gaps_s[fresh & (corpus.pool_index == i)])
+        pool
+        for i, pool in enumerate(corpus.pools)
+        if clockwork(gaps_s[fresh & (corpus.pool_index == i)], BAND).share >= LEAST_SHARE
     )
-
-
-def like_clockwork(gaps_s: Floats) -> bool:
-    """Whether one narrow band holds a large share of the gaps.
-
-    >>> like_clockwork(np.array([600.0] * 40 + [5.0, 90.0, 4000.0, 70.0] * 10))
-    True
-    >>> like_clockwork(np.geomspace(60.0, 6000.0, 100))
-    False
-    """
-    if len(gaps_s) < LEAST_GAPS:
-        return False
-    return densest_share(gaps_s) >= LEAST_SHARE
-
-
-def densest_share(gaps_s: Floats) -> float:
-    """Largest share of the gaps in a band [g, BAND g], g no shorter than `SHORTEST_GAP_S`."""
-    ascending = np.sort(gaps_s)
-    first = ascending[ascending >= SHORTEST_GAP_S]
-    if not len(first):
-        return 0.0
-    # How many gaps lie in the band that begins at each gap.
-    held = np.searchsorted(ascending, BAND * first, side="right") - np.searchsorted(ascending, first, side="left")
-    return float(held.max() / len(ascending))
 
 
 # What was fitted and is kept in `metadata.json` beside the parameters.

@@ -311,7 +311,7 @@ def simulate(
     >>> run.result["baseline"], run.jobs.height
     ('fcfs', 100)
     """
-    read, given, from_s = trace_of(trace), texts(set), seconds(start, "start")
+    given = texts(set)
     spec = None if forecasts is None else parse_forecasts(forecasts)
     result = {
         "policy": policy_named(policy),
@@ -325,17 +325,8 @@ def simulate(
     # As the command: what needs no trace comes first.
     check_law(law, given, None)
     check_request(wanted, None)
-    experiment = Experiment(
-        trace=read,
-        cluster=cluster_meant(cluster, read, from_s),
-        from_s=from_s,
-        until_s=seconds(until, "until"),
-        recorded=recorded,
-        limit=limit,
-        drop_wide=drop_wide,
-        only_pools=only_pools,
-        law=law,
-    )
+    how: dict[str, Any] = {"recorded": recorded, "limit": limit, "drop_wide": drop_wide, "only_pools": only_pools}
+    experiment = _experiment(trace, cluster, start, until, law=law, **how)
     # Recorded, so that `explain` can be asked afterwards.
     done = simulated(experiment, wanted, home_of(home), Kept(), record=True)
     done.write_segments()
@@ -351,6 +342,11 @@ def backtest(
     baseline: str = "fcfs",
     start: Instant = None,
     until: Instant = None,
+    recorded: bool = False,
+    law: str | None = None,
+    drop_wide: bool = False,
+    only_pools: bool = False,
+    max_think_s: float | None = None,
     out: PathName | None = None,
     set: Settings = None,
     home: PathName | None = None,
@@ -362,8 +358,10 @@ def backtest(
     ----------
     policies : names of `policies()`; `all` stands for every one
     forecasts : sources, such as oracle, registry, registry:challenger; none takes the policies' defaults
+    recorded, law, drop_wide, only_pools : as of `simulate`
+    max_think_s : longest think time of a closed loop; None: jobs come as the trace says
     out : folder for tables and the report
-    request : of `BacktestRequest`: windows, seeds, jobs (processes), warmup_days, law, against, ...
+    request : of `BacktestRequest`: windows, seeds, jobs (processes), warmup_days, against, ...
 
     Raises
     ------
@@ -376,22 +374,28 @@ def backtest(
     >>> found.rows["policy"].tolist()
     ['fcfs', 'mmfs', 'ssf']
     """
-    read, from_s, console = trace_of(trace), seconds(start, "start"), Kept()
+    console = Kept()
     # A mixed source holds commas itself: a text is split by the command's own rule.
     sources = tuple(split_forecasts(forecasts) if isinstance(forecasts, str) else map(parse_forecasts, forecasts))
-    asked = {"policies": several(policies), "forecasts": sources, "baseline": baseline}
-    span = {"from_s": from_s, "until_s": seconds(until, "until"), "place": cluster_meant(cluster, read, from_s)}
-    found: dict[str, Any] = {**asked, **span, "settings": texts(set)}
+    found = {"policies": several(policies), "forecasts": sources, "baseline": baseline, "settings": texts(set)}
     if {*several(policies), baseline} & DECLARED.keys():
         request["jobs"] = 1  # other processes do not know what was declared in this one
     wanted = made(BacktestRequest, backtest, found, request)
     folder = None if out is None else Path(out)
-    result = run_backtest(wanted, read, out=folder, home=home_of(home), console=console)
+    how: dict[str, Any] = {"recorded": recorded, "law": law, "drop_wide": drop_wide, "only_pools": only_pools}
+    experiment = _experiment(trace, cluster, start, until, max_think_s=max_think_s, **how)
+    result = run_backtest(wanted, experiment, out=folder, home=home_of(home), console=console)
     # Figures beside the keys, for a frame has no nested columns.
     rows = [
         {name: value for name, value in row.items() if name != "figures"} | row["figures"] for row in result["rows"]
     ]
     return Backtest(pd.DataFrame(rows), pd.DataFrame(result["gains"]), result, tuple(console.lines))
+
+
+def _experiment(trace: Traced, cluster: Place, start: Instant, until: Instant, **how: Any) -> Experiment:
+    """What is replayed; `how`: other fields of it."""
+    read, from_s, until_s = trace_of(trace), seconds(start, "start"), seconds(until, "until")
+    return Experiment(trace=read, cluster=cluster_meant(cluster, read, from_s), from_s=from_s, until_s=until_s, **how)
 
 
 def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
@@ -504,10 +508,7 @@ def workload(trace: Traced, cluster: Place = None, *, start: Instant = None, unt
     >>> len(run.run(jc.example_trace()[0].submit_s[9]).jobs) >= 10
     True
     """
-    read, from_s = trace_of(trace), seconds(start, "start")
-    place = cluster_meant(cluster, read, from_s)
-    experiment = Experiment(trace=read, cluster=place, from_s=from_s, until_s=seconds(until, "until"))
-    jobs: Workload = experiment.scenario(POOLS).workload
+    jobs: Workload = _experiment(trace, cluster, start, until).scenario(POOLS).workload
     return jobs
 
 

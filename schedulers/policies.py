@@ -10,7 +10,7 @@ from pydantic import PlainValidator, create_model, model_validator
 
 from jobcast.domain import law as laws
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.settings import (
+from jobcast.domain.settings import (
     AnySettings,
     AtLeastOne,
     AtLeastZero,

@@ -3,6 +3,20 @@
 from functools import partial
 from typing import Any, Literal
 
+from jobcast.domain.settings import (
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Flag,
+    From0To1,
+    Minutes,
+    Seconds,
+    Settings,
+    Share,
+    Switches,
+    Whole,
+    setting,
+)
 from jobcast.domain.switches import ALL_SHARE
 from jobcast.schedulers.policies import (
     ARRIVALS,
@@ -17,20 +31,6 @@ from jobcast.schedulers.policies import (
     Local,
     PolicySpec,
     of_class,
-)
-from jobcast.schedulers.settings import (
-    AtLeastOne,
-    AtLeastZero,
-    Count,
-    Flag,
-    From0To1,
-    Minutes,
-    Seconds,
-    Settings,
-    Share,
-    Switches,
-    Whole,
-    setting,
 )
 
 

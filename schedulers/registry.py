@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
 from jobcast.domain.plugins import WithInstalled, broken, load_point, points_of
+from jobcast.domain.settings import Settings
 from jobcast.domain.suggestions import did_you_mean, or_list
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES, by_calls
@@ -28,7 +29,6 @@ from jobcast.schedulers.policies import (
 )
 from jobcast.schedulers.pool_policies import POOL_POLICIES
 from jobcast.schedulers.round_policies import ROUND_POLICIES, by_rounds
-from jobcast.schedulers.settings import Settings
 from jobcast.schedulers.tasks.policies import TASK_POLICIES
 
 ENTRY_POINTS, KIND = "jobcast.policies", "policy"

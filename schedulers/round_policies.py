@@ -3,19 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from jobcast.schedulers.policies import (
-    DURATIONS,
-    GOODPUT,
-    GOODPUT_TABLES,
-    GOODPUTS,
-    REGIMES,
-    ROUNDS,
-    Make,
-    PolicySpec,
-    RoundMechanism,
-    of_class,
-)
-from jobcast.schedulers.settings import (
+from jobcast.domain.settings import (
     AtLeastZero,
     Belief,
     Count,
@@ -30,6 +18,18 @@ from jobcast.schedulers.settings import (
     Share,
     Whole,
     setting,
+)
+from jobcast.schedulers.policies import (
+    DURATIONS,
+    GOODPUT,
+    GOODPUT_TABLES,
+    GOODPUTS,
+    REGIMES,
+    ROUNDS,
+    Make,
+    PolicySpec,
+    RoundMechanism,
+    of_class,
 )
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
 from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
+from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
 from jobcast.traces.tasks import write_tasks
 
@@ -27,6 +28,12 @@ def frame_of(submit_s, **columns):
     names = [f"{row:04d}" for row in range(len(submit_s))]
     plain = {"job_id": names, "pool": "a", "submit_time": submit_s, "duration": 600.0, "gpus": 1}
     return pl.DataFrame(plain | columns)
+
+
+def trace_of(names, rows, **columns):
+    """A trace of rows that tell the columns of these names, among them submit_time; all else is as in `frame_of`."""
+    told = dict(zip(names.split(), map(list, zip(*rows, strict=True)), strict=False))
+    return Trace.from_frame(frame_of(told.pop("submit_time"), **told, **columns), name="test")
 
 
 def elastic_jobs_of(submit_s, size_s, most, speedup=range(9), **others):

@@ -19,6 +19,7 @@ from jobcast.schedulers.registry import DECLARED
 from jobcast.traces.generators import generate_nodes, generate_profiles
 from jobcast.traces.pools import write_pools
 from jobcast.traces.table_files import write_trace
+from tests.shared import refused
 
 HEAVY = ("pandas", "polars", "numpy", "mlflow", "lightgbm", "matplotlib", "numba", "sklearn", "pydantic", "click")
 UNTIL, AT = "2024-01-15", "2024-01-20T09:00:00Z"
@@ -203,8 +204,7 @@ def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, tra
     job = here.jobs["job_id"][20]
     assert jc.explain(tmp_path / "log.csv", job).text == str(jc.explain(here, job))
     # A number is the job of that id, here of none.
-    with pytest.raises(jc.UserError, match="--job 4711: no such job among the 150 of the run; "):
-        jc.explain(here, 4711)
+    refused(jc.UserError, "--job 4711: no such job among the 150 of the run; ", jc.explain, here, 4711)
 
 
 def test_a_run_in_python_writes_the_segments_that_a_setting_asks_for(tmp_path):
@@ -294,10 +294,8 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
             jc.simulate(trace, "narrowest_here", pools, set={"slack": 1})
     finally:
         DECLARED.clear()
-    with pytest.raises(jc.UserError, match="there is one of that name"):
-        jc.policy("fcfs")(Narrowest)
-    with pytest.raises(jc.UserError, match="no kind 'fast'"):
-        jc.policy("fastest", kind="fast")
+    refused(jc.UserError, "there is one of that name", jc.policy, "fcfs")
+    refused(jc.UserError, "no kind 'fast'", jc.policy, "fastest", kind="fast")
 
 
 def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
@@ -362,5 +360,4 @@ def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
     ],
 )
 def test_mistakes_are_told_as_the_users(call, words, home, traced):
-    with pytest.raises(jc.UserError, match=words):
-        call(traced[0], home)
+    refused(jc.UserError, words, call, traced[0], home)

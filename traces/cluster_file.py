@@ -5,7 +5,6 @@ Priority, accounts, QOS and partitions are read and written with it.
 openb's list of nodes as a cluster: 1,213 nodes with GPUs of seven types (Weng et al., USENIX ATC 2023).
 """
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import pairwise
@@ -19,8 +18,9 @@ import yaml
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import PRICE_EUR_KWH, PUE, Cluster, NodeGroup, PoolsTable, Quota, linear_power_w, numbered
 from jobcast.domain.scheduling_rules import ROOT, Account, Limits, PriorityWeights, Qos, SchedulingRules
-from jobcast.traces.files import read_file, replacing
+from jobcast.traces.files import replacing
 from jobcast.traces.pools import cells_text, from_text, parse_cells, parse_from_s
+from jobcast.traces.table_files import counts_in, names_in, read_plain
 from jobcast.traces.yaml_values import load_yaml, number, refuse_unknown, text, whole
 
 T = TypeVar("T")
@@ -128,7 +128,10 @@ def read_openb_nodes(path: Path) -> Cluster:
 
     Raises PoolsError for a file that is no such list.
     """
-    frame = _frame(path)
+    try:
+        frame = _frame(path)
+    except TraceError as error:
+        raise PoolsError(str(error)) from None
     # nodes of cores alone hold no job of ours
     held = frame.filter(pl.col("gpu") > 0)
     bare = frame.height - held.height
@@ -142,24 +145,10 @@ def read_openb_nodes(path: Path) -> Cluster:
 
 
 def _frame(path: Path) -> pl.DataFrame:
-    try:
-        # infer_schema=False: names such as 007 must stay text
-        frame = pl.read_csv(io.BytesIO(read_file(path).data), infer_schema=False)
-    except (TraceError, pl.exceptions.PolarsError) as error:
-        raise PoolsError(f"{path}: cannot be read as CSV ({str(error).splitlines()[0]})") from error
-    missing = [name for name in NEEDS if name not in frame.columns]
-    if missing:
-        raise PoolsError(f"{path}: column {missing[0]} missing; openb's list of nodes has sn, gpu and model")
-    gpus = frame["gpu"].cast(pl.Int64, strict=False)
-    wrong = (gpus.is_null() | (gpus < 0).fill_null(True)).arg_true()
-    if len(wrong):
-        raise PoolsError(
-            f"{path}, row {wrong[0] + 1}, gpu: must be a whole number >= 0, got {frame['gpu'][int(wrong[0])]!r}; "
-            "correct it"
-        )
-    if frame["sn"].null_count() or frame["sn"].n_unique() < frame.height:
-        raise PoolsError(f"{path}, column sn: each node needs a name of its own; correct it")
-    return frame.with_columns(gpus.alias("gpu"), frame["model"].fill_null("").alias("model"))
+    frame, place, _ = read_plain(path, NEEDS)
+    names = names_in(frame["sn"], place, "a node")
+    place.refuse(~names.is_first_distinct(), names, "is there twice", "keep one row a node")
+    return frame.with_columns(names, counts_in(frame["gpu"], place, 0), pl.col("model").fill_null(""))
 
 
 MOST_GPUS = 1_000_000

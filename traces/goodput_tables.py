@@ -1,18 +1,18 @@
 """Measurements of training jobs that scale: step times by GPUs and batch size, and gradient noise over epochs."""
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.errors import TraceError
+from jobcast.traces.check import Place
 from jobcast.traces.files import read_file
+from jobcast.traces.table_files import counts_in, floats_in, names_in, read_plain
 
 STEP_COLUMNS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
 CURVE_COLUMNS = ("epoch", "progress", "metric", "grad_sqr", "grad_var")
@@ -89,18 +89,18 @@ class NoiseCurve:
 
 
 def read_step_times(path: Path) -> Mapping[str, StepTimes]:
-    """Step times by application, from a CSV of app and `STEP_COLUMNS`.
+    """Step times by application, from a table of app and `STEP_COLUMNS`.
 
     Raises
     ------
     TraceError
         The file cannot be read, misses a column, or holds something else than positive numbers.
     """
-    rows: dict[str, list[list[float]]] = {}
-    for row, line in _rows(path, ("app", *STEP_COLUMNS)):
-        # in the file's order, which fits later go by
-        rows.setdefault(row["app"], []).append([_number(row, name, path, line, above=0.0) for name in STEP_COLUMNS])
-    return {app: StepTimes(*np.array(values, dtype=np.float64).T) for app, values in rows.items()}
+    frame, place, _ = read_plain(path, ("app", *STEP_COLUMNS))
+    columns = [pl.Series(name, floats_in(frame[name], place, above=True)) for name in STEP_COLUMNS]
+    # in the file's order, which fits later go by
+    apps = _by_app(frame, place).with_columns(columns).partition_by("app", maintain_order=True)
+    return {rows["app"][0]: StepTimes(*rows.select(STEP_COLUMNS).to_numpy().T) for rows in apps}
 
 
 def read_step_table(path: Path) -> StepTable:
@@ -109,7 +109,7 @@ def read_step_table(path: Path) -> StepTable:
 
 
 def read_noise_curves(path: Path) -> Mapping[str, Mapping[int, NoiseCurve]]:
-    """Curves by application and batch size, from a CSV of app, batch_size and `CURVE_COLUMNS`.
+    """Curves by application and batch size, from a table of app, batch_size and `CURVE_COLUMNS`.
 
     Raises
     ------
@@ -117,55 +117,20 @@ def read_noise_curves(path: Path) -> Mapping[str, Mapping[int, NoiseCurve]]:
         The file cannot be read, misses a column, or holds something else than numbers; an epoch's progress is not more
         than the one's before, or a square or variance is below 0.
     """
-    rows: dict[str, dict[int, list[list[float]]]] = {}
-    for row, line in _rows(path, ("app", "batch_size", *CURVE_COLUMNS)):
-        batch_size = _number(row, "batch_size", path, line, above=0.0)
-        if batch_size != int(batch_size):
-            raise TraceError(f"{path}, row {line}: batch_size must be a whole number, got {batch_size:g}; correct it")
-        values = [_number(row, name, path, line) for name in CURVE_COLUMNS]
-        earlier = rows.setdefault(row["app"], {}).setdefault(int(batch_size), [])
-        _check_epoch(values, earlier[-1] if earlier else None, path, line)
-        earlier.append(values)
-    return {
-        app: {size: NoiseCurve(*np.array(sizes[size], dtype=np.float64).T) for size in sorted(sizes)}
-        for app, sizes in rows.items()
-    }
+    frame, place, _ = read_plain(path, ("app", "batch_size", *CURVE_COLUMNS))
+    least = {"grad_sqr": 0.0, "grad_var": 0.0}
+    columns = [pl.Series(name, floats_in(frame[name], place, least.get(name, -np.inf))) for name in CURVE_COLUMNS]
+    table = _by_app(frame, place).with_columns(counts_in(frame["batch_size"], place), *columns)
+    before = pl.col("progress").shift().over("app", "batch_size").fill_null(0.0)
+    stays = table.select(pl.col("progress") <= before).to_series()
+    remedy = "sort each curve's rows by epoch, each curve once"
+    place.refuse(stays, frame["progress"], "must be more than the epoch before, and above 0", remedy)
+    found: dict[str, dict[int, NoiseCurve]] = {}
+    for rows in table.partition_by("app", "batch_size", maintain_order=True):
+        curve = NoiseCurve(*rows.select(CURVE_COLUMNS).to_numpy().T)
+        found.setdefault(rows["app"][0], {})[rows["batch_size"][0]] = curve
+    return {app: dict(sorted(sizes.items())) for app, sizes in found.items()}
 
 
-def _check_epoch(values: list[float], before: list[float] | None, path: Path, line: int) -> None:
-    result = dict(zip(CURVE_COLUMNS, values, strict=True))
-    done = 0.0 if before is None else dict(zip(CURVE_COLUMNS, before, strict=True))["progress"]
-    if result["progress"] <= done:
-        raise TraceError(
-            f"{path}, row {line}: progress must be more than {done:g}, got {result['progress']:g}; sort each curve's "
-            "rows by epoch, each curve once"
-        )
-    for name in ("grad_sqr", "grad_var"):
-        if result[name] < 0:
-            raise TraceError(f"{path}, row {line}: {name} must be >= 0, got {result[name]:g}; mend or drop the row")
-
-
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Mapping[str, str], int]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in columns if name not in (reader.fieldnames or ())]
-            if missing:
-                raise TraceError(f"{path}: column {', '.join(missing)} is missing; it needs {', '.join(columns)}")
-            for row in reader:
-                if not row["app"]:
-                    raise TraceError(f"{path}, row {reader.line_num}: app must name one; mend or drop the row")
-                yield row, reader.line_num
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TraceError(f"{path}: cannot be read ({error}); pass a CSV file of measurements") from None
-
-
-def _number(row: Mapping[str, str | None], name: str, path: Path, line: int, above: float = -np.inf) -> float:
-    try:
-        number = float(row[name] or "")
-    except ValueError:
-        number = np.nan
-    if not isfinite(number) or number <= above:
-        wanted = "a number" if above < 0 else "a positive number"
-        raise TraceError(f"{path}, row {line}: {name} must be {wanted}, got {row[name]!r}; mend or drop the row")
-    return number
+def _by_app(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
+    return pl.DataFrame(names_in(frame["app"], place, "an application"))

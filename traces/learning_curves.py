@@ -15,11 +15,11 @@ import polars as pl
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns
-from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
+from jobcast.traces.column_types import numbers_of
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.table import Trace
-from jobcast.traces.table_files import counts_in, is_parquet, names_in, read_plain, write_plain
+from jobcast.traces.table_files import counts_in, floats_in, is_parquet, names_in, read_plain, write_plain
 
 COLUMNS = ("job_id", "epoch", "metric")
 
@@ -89,10 +89,8 @@ def read_job_curves(path: PathLike) -> JobCurves:
         The file cannot be read, misses a column, or a row of it cannot be used; the line names the first such row.
     """
     frame, place, file = read_plain(path, COLUMNS)
-    job_id = names_in(frame["job_id"], place)
-    epoch = counts_in(frame["epoch"], place, 0)
-    metric = numbers_of(frame["metric"], place)
-    place.refuse(~metric.is_finite().fill_null(False), frame["metric"], "must be a finite number", REMEDY)
+    job_id = names_in(frame["job_id"], place, "a job")
+    epoch, metric = counts_in(frame["epoch"], place, 0).to_numpy(), floats_in(frame["metric"], place, -np.inf)
     ids = job_id.unique(maintain_order=True)
     job = numbers_by(job_id, ids)
     # lexsort's last key is its first: by job, then epoch
@@ -100,7 +98,7 @@ def read_job_curves(path: PathLike) -> JobCurves:
     # where each job begins, and one end more
     begin = np.searchsorted(job[order], np.arange(len(ids) + 1))
     refuse_gaps(epoch, "epoch", order, begin, ids, place)
-    return JobCurves(file.path, file.sha256, tuple(ids.to_list()), begin, metric.to_numpy()[order])
+    return JobCurves(file.path, file.sha256, tuple(ids.to_list()), begin, metric[order])
 
 
 def write_job_curves(curves: JobCurves, path: PathLike) -> None:
@@ -285,13 +283,9 @@ def _require_columns(frame: pl.DataFrame, place: Place) -> None:
 
 def _typed(frame: pl.DataFrame, place: Place) -> tuple[pl.DataFrame, list[str]]:
     """The columns that are read, as numbers, in the file's order."""
-    app = frame["app"]
-    place.refuse((app.str.strip_chars() == "").fill_null(True), app, "must name an application", "fill it in")
-    batch_size = _counts(frame["batch_size"], place, LARGEST_COUNT)
-    epoch = _counts(frame["epoch"], place)
-    metric = numbers_of(frame["metric"], place)
-    place.refuse(~metric.is_finite().fill_null(False), metric, "must be a finite number", REMEDY)
-    columns = [app, batch_size, epoch, metric]
+    app, batch_size = names_in(frame["app"], place, "an application"), counts_in(frame["batch_size"], place)
+    epoch = counts_in(frame["epoch"], place, most=MOST_EPOCHS)
+    columns = [app, batch_size, epoch, pl.Series("metric", floats_in(frame["metric"], place, -np.inf))]
     for name in EXTRA:
         if name in frame.columns:
             # measuring programs write nan for "not measured"
@@ -299,7 +293,7 @@ def _typed(frame: pl.DataFrame, place: Place) -> tuple[pl.DataFrame, list[str]]:
             place.refuse(values.is_infinite(), values, "must be a finite number or empty", REMEDY)
             columns.append(values)
     if WHOLE in frame.columns:
-        whole = _counts(frame[WHOLE], place, missing=True)
+        whole = counts_in(frame[WHOLE], place, most=MOST_EPOCHS, missing=True)
         place.refuse(whole < epoch, whole, "must not be less than the row's epoch", REMEDY)
         columns.append(whole)
     if MILESTONES in frame.columns:
@@ -308,15 +302,6 @@ def _typed(frame: pl.DataFrame, place: Place) -> tuple[pl.DataFrame, list[str]]:
         columns.append(pl.Series(MILESTONES, found, dtype=pl.List(pl.Int64)))
     unread = [name for name in frame.columns if name not in (*NEEDED, *EXTRA, WHOLE, MILESTONES)]
     return pl.DataFrame(columns), [f"columns not read: {', '.join(unread)}"] if unread else []
-
-
-def _counts(values: pl.Series, place: Place, most: float = MOST_EPOCHS, missing: bool = False) -> pl.Series:
-    """Whole numbers from 1; nothing passes where it may be missing."""
-    numbers = numbers_of(values, place)
-    whole = numbers.is_finite() & (numbers >= 1) & (numbers <= most) & (numbers == numbers.floor())
-    limit = f" and <= {most:,}" if most == MOST_EPOCHS else ""
-    place.refuse(~whole.fill_null(missing), values, f"must be a whole number >= 1{limit}", REMEDY)
-    return numbers.cast(pl.Int64)
 
 
 def _milestones(text: str | None, index: int, place: Place) -> list[int]:

@@ -17,9 +17,8 @@ import polars as pl
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
-from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.files import FileBytes, PathLike, read_file, reason, replacing
-from jobcast.traces.table_files import SUFFIXES, floats_in, read_plain, write_plain
+from jobcast.traces.table_files import SUFFIXES, counts_in, floats_in, names_in, read_plain, write_plain
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 SQLITE_SUFFIXES = (".sqlite", ".db")
@@ -257,13 +256,13 @@ def write_profiles(rows: pl.DataFrame | Iterable[ProfileRow], path: PathLike) ->
 
 def _checked(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Typed columns. Raises TraceError for the first row that cannot be used."""
-    made = {name: _names(frame[name], place) for name in ("model", "gpu_type")}
+    made = {name: names_in(frame[name], place, "one").str.strip_chars() for name in ("model", "gpu_type")}
     sizes = frame["batch_size"]
     if sizes.dtype == pl.String:
         # an empty field means any batch size
         sizes = sizes.str.strip_chars().replace("", None)
-    made["batch_size"] = _counts(sizes, place, int(LARGEST_COUNT), missing=True)
-    made["gpus"] = _counts(frame["gpus"], place, MOST_GPUS)
+    made["batch_size"] = counts_in(sizes, place, missing=True)
+    made["gpus"] = counts_in(frame["gpus"], place, most=MOST_GPUS)
     made["epoch_s"] = pl.Series("epoch_s", floats_in(frame["epoch_s"], place, above=True))
     table = pl.DataFrame(made).select(PROFILE_COLUMNS)
     again = table.select(pl.struct(KEY).is_first_distinct().not_()).to_series()
@@ -271,22 +270,6 @@ def _checked(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     shown = table.select(pl.concat_str(parts, separator=", ").alias("model")).to_series()
     place.refuse(again, shown, "model, batch size, GPU type and GPUs are there twice", "keep one row")
     return table
-
-
-def _names(values: pl.Series, place: Place) -> pl.Series:
-    text = values.cast(pl.String).str.strip_chars()
-    place.refuse((text == "").fill_null(True), values, "must name one", "fill it in or drop the row")
-    return text
-
-
-def _counts(values: pl.Series, place: Place, most: int, missing: bool = False) -> pl.Series:
-    """Whole numbers from 1 on; null where none is needed."""
-    numbers = numbers_of(values, place)
-    whole = numbers.is_finite() & (numbers >= 1) & (numbers <= most) & (numbers == numbers.floor())
-    what = f"must be a whole number from 1 to {most}" + (", or empty: any" if missing else "")
-    absent = values.is_null() if missing else pl.Series([False]).new_from_index(0, len(values))
-    place.refuse(~(whole.fill_null(False) | absent), values, what, "correct it or drop the row")
-    return numbers.cast(pl.Int64)
 
 
 def _rows_of(its: pl.DataFrame, batch_size: int | None) -> pl.DataFrame:

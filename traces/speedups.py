@@ -6,7 +6,6 @@ locality. A table of one's own is the way to bring a demand function of one's ow
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,11 +13,9 @@ import polars as pl
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.check import Place, require_columns
-from jobcast.traces.column_types import numbers_of
-from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.table_files import read_parquet, write_plain
+from jobcast.traces.check import Place
+from jobcast.traces.files import PathLike
+from jobcast.traces.table_files import counts_in, floats_in, names_in, read_plain, write_plain
 
 SPEEDUP_COLUMNS = ("model", "gpus", "speedup")
 TYPE, LOCALITY = "gpu_type", "locality"
@@ -91,10 +88,7 @@ def read_speedups(path: PathLike) -> Speedups:
     TraceError
         The file cannot be read, or a row of it cannot be used; the line names the first such row.
     """
-    frame, place = _table(path)
-    require_columns(frame.columns, place, SPEEDUP_COLUMNS)
-    if frame.is_empty():
-        raise TraceError(f"{place.path}: only a header, no rows; give at least one a model")
+    frame, place, _ = read_plain(path, SPEEDUP_COLUMNS)
     rows = _rows(frame, place)
     models, types = (tuple(rows[name].unique(maintain_order=True).to_list()) for name in ("model", TYPE))
     _check_ones(rows, place, models, types)
@@ -139,31 +133,18 @@ def write_speedups(path: PathLike, models: Sequence[str], speedup: Floats) -> No
     write_plain(pl.DataFrame(rows, schema=schema, orient="row"), path)
 
 
-def _table(path: PathLike) -> tuple[pl.DataFrame, Place]:
-    file = read_file(path)
-    if Path(path).suffix.lower() != ".parquet":
-        return read_csv(file)
-    return read_parquet(file), Place(file.path)
-
-
 def _rows(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Checked rows: model, gpus, speedup, gpu_type, where (0, 1), index; those of both localities are doubled."""
     model, kind, locality = (_text(frame, name) for name in ("model", TYPE, LOCALITY))
-    gpus, speedup = (numbers_of(frame[name], place) for name in ("gpus", "speedup"))
-    place.refuse(model == "", frame["model"], "must name a model", "correct the row")
-    whole = gpus.is_finite() & (gpus == gpus.floor()) & (gpus >= 1) & (gpus <= MOST_GPUS)
-    place.refuse(~whole.fill_null(False), gpus, f"must be a whole number from 1 to {MOST_GPUS}", "correct the value")
-    good = speedup.is_finite() & (speedup > 0)
-    place.refuse(~good.fill_null(False), speedup, "must be a number > 0", "correct the value")
+    names_in(frame["model"], place, "a model")
+    gpus, speedup = counts_in(frame["gpus"], place, most=MOST_GPUS), floats_in(frame["speedup"], place, above=True)
     if LOCALITY in frame.columns:
         known = locality.is_in(["", *LOCALITIES])
         place.refuse(~known, frame[LOCALITY], f"must be {' or '.join(LOCALITIES)}", "correct it or empty the field")
     # a row without a locality stands for both
     wheres = [[LOCALITIES.index(one)] if one else [0, 1] for one in locality]
-    rows = pl.DataFrame(
-        {"model": model, "gpus": gpus.cast(pl.Int64), "speedup": speedup, TYPE: kind, "where": wheres}
-    ).with_row_index()
-    rows = rows.explode("where")
+    table = pl.DataFrame({"model": model, "gpus": gpus, "speedup": speedup, TYPE: kind, "where": wheres})
+    rows = table.with_row_index().explode("where")
     twice = rows.filter(pl.struct("model", TYPE, "gpus", "where").is_first_distinct().not_())["index"]
     # exploded rows are traced back to the rows of the file
     again = pl.Series(np.isin(np.arange(frame.height), twice.to_numpy()))

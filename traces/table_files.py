@@ -133,6 +133,15 @@ def _as_sealed(data: bytes) -> bool:
 
 
 SUFFIXES = (".csv", ".parquet")
+PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+
+
+def table_of(file: FileBytes) -> tuple[pl.DataFrame, Place]:
+    """A table as it stands in its file; values of CSV are text. Raises TraceError where it cannot be read."""
+    # by the suffix too: a damaged Parquet file should be told as one, not as a bad CSV
+    if is_parquet(file.data) or Path(file.path).suffix.lower() in PARQUET_SUFFIXES:
+        return read_parquet(file), Place(file.path)
+    return read_csv(file)
 
 
 def read_plain(path: PathLike, needed: Sequence[str]) -> tuple[pl.DataFrame, Place, FileBytes]:
@@ -144,7 +153,7 @@ def read_plain(path: PathLike, needed: Sequence[str]) -> tuple[pl.DataFrame, Pla
         The file cannot be read, a column is missing, or there are no rows.
     """
     file = read_file(path)
-    frame, place = (read_parquet(file), Place(file.path)) if is_parquet(file.data) else read_csv(file)
+    frame, place = table_of(file)
     require_columns(frame.columns, place, needed)
     if frame.is_empty():
         raise TraceError(f"{place.path}: only a header, no rows; give at least one")
@@ -166,32 +175,47 @@ def write_plain(frame: pl.DataFrame, path: PathLike) -> None:
             write_parquet(frame, temporary)
 
 
-def names_in(values: pl.Series, place: Place) -> pl.Series:
-    """A column of job ids as text. Raises TraceError where one is missing."""
+def names_in(values: pl.Series, place: Place, whose: str) -> pl.Series:
+    """A column of names as text, such as of "a job". Raises TraceError where one is missing."""
     # other tools save ids of digits as numbers
     text = values.cast(pl.String)
-    place.refuse((text.str.strip_chars() == "").fill_null(True), text, "must name a job", "fill it in or drop the row")
+    nameless = (text.str.strip_chars() == "").fill_null(True)
+    place.refuse(nameless, text, f"must name {whose}", "fill it in or drop the row")
     return text
 
 
 def floats_in(
-    values: pl.Series, place: Place, low: float = 0.0, high: float = float("inf"), above: bool = False
+    values: pl.Series,
+    place: Place,
+    low: float = 0.0,
+    high: float = float("inf"),
+    above: bool = False,
+    missing: bool = False,
 ) -> Floats:
-    """A column of finite numbers in [low, high], or (low, high] where they must be above. Raises TraceError."""
+    """A column of finite numbers in [low, high], or (low, high] where they must be above; low -inf: of any.
+
+    Nothing passes, as NaN, where it may be missing. Raises TraceError.
+    """
     numbers = numbers_of(values, place)
     # NaN fails every comparison, but null does not: it is filled below
     fits = numbers.is_finite() & ((numbers > low) if above else (numbers >= low)) & (numbers <= high)
-    what = f"must be a number {'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if np.isfinite(high) else "")
-    place.refuse(~fits.fill_null(False), values, what, REMEDY)
+    what = "must be a finite number" if low == -np.inf else f"must be a number {'>' if above else '>='} {low:g}"
+    what += f" and <= {high:g}" if np.isfinite(high) else ""
+    place.refuse(~fits.fill_null(missing), values, what, REMEDY)
     return numbers.to_numpy()
 
 
-def counts_in(values: pl.Series, place: Place, least: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """A column of whole numbers from `least` on. Raises TraceError."""
+def counts_in(
+    values: pl.Series, place: Place, least: int = 1, most: float = LARGEST_COUNT, missing: bool = False
+) -> pl.Series:
+    """A column of whole numbers in [least, most]; nothing passes where it may be missing. Raises TraceError."""
     numbers = numbers_of(values, place)
-    whole = numbers.is_finite() & (numbers >= least) & (numbers <= LARGEST_COUNT) & (numbers == numbers.floor())
-    place.refuse(~whole.fill_null(False), values, f"must be a whole number >= {least}", REMEDY)
-    return numbers.cast(pl.Int64).to_numpy()
+    whole = numbers.is_finite() & (numbers >= least) & (numbers <= most) & (numbers == numbers.floor())
+    # nobody means the largest number that a float holds exactly
+    bounds = f">= {least}" if most == LARGEST_COUNT else f"from {least} to {most}"
+    what = f"must be a whole number {bounds}{', or empty' if missing else ''}"
+    place.refuse(~whole.fill_null(missing), values, what, REMEDY)
+    return numbers.cast(pl.Int64)
 
 
 ISO_MICROSECONDS = "%Y-%m-%dT%H:%M:%S%.6fZ"

@@ -231,9 +231,9 @@ def read_tasks(path: PathLike) -> TaskTable:
         The file cannot be read, misses a column, or a row of it cannot be used; the line names the first such row.
     """
     frame, place, file = read_plain(path, (*OF_TASK, *OF_JOB))
-    job_id = names_in(frame["job_id"], place)
+    job_id = names_in(frame["job_id"], place, "a job")
     ids = job_id.unique(maintain_order=True)
-    job, task = numbers_by(job_id, ids), counts_in(frame["task"], place, 0)
+    job, task = numbers_by(job_id, ids), counts_in(frame["task"], place, 0).to_numpy()
     # rows may come in any order in the file
     order = np.lexsort((task, job))
     task_of = np.searchsorted(job[order], np.arange(len(ids) + 1))
@@ -338,7 +338,7 @@ def _of_jobs(frame: pl.DataFrame, order: Ints, task_of: Ints, ids: pl.Series, pl
         place.refuse(pl.Series(becomes < option), furthest, "must not ask for more than option", f"order is {known}")
     columns = {
         "model_mb": floats_in(frame["model_mb"], place),
-        "epoch_iterations": counts_in(frame["epoch_iterations"], place, 1),
+        "epoch_iterations": counts_in(frame["epoch_iterations"], place).to_numpy(),
         "iteration_s": floats_in(frame["iteration_s"], place, above=True),
         OPTION: option,
         MAY_BECOME: becomes,

@@ -194,18 +194,17 @@ def _by_hour_of_week(wall_s: Floats) -> Floats:
     return np.bincount(hour % hours, minlength=hours).astype(np.float64)
 
 
-def clockwork(submit_s: Floats) -> Clockwork:
-    """The fullest narrow band of the gaps of a pool; NaN where it has fewer than `LEAST_GAPS`.
+def clockwork(gaps_s: Floats, band: float = BAND) -> Clockwork:
+    """The fullest band, from a gap to `band` times it, of the gaps of a pool; NaN of fewer than `LEAST_GAPS`.
 
-    >>> clockwork(np.arange(100) * 600.0)
+    >>> clockwork(np.full(99, 600.0))
     Clockwork(gap_s=600.0, share=1.0)
     """
-    gaps_s = np.diff(submit_s)
     # sorted, so that each band is a stretch found by bisection
     long = np.sort(gaps_s[gaps_s >= LEAST_GAP_S])
     if len(gaps_s) < LEAST_GAPS or not len(long):
         return Clockwork(np.nan, np.nan)
-    held = np.searchsorted(long, long * BAND, side="right") - np.arange(len(long))
+    held = np.searchsorted(long, long * band, side="right") - np.arange(len(long))
     fullest = int(held.argmax())
     middle = float(np.median(long[fullest : fullest + held[fullest]]))
     # over all gaps: bursts count against a clock
@@ -317,7 +316,7 @@ def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
     gaps_s = np.diff(jobs.submit_s)
     gap_p50_s, _, gap_p99_s = (float(q) for q in np.quantile(gaps_s, QUANTILES)) if len(gaps_s) else (UNKNOWN,) * 3
     # also of the whole trace, where describe() blanks it
-    band = clockwork(jobs.submit_s)
+    band = clockwork(gaps_s)
     widths, counts = np.unique(jobs.gpus.astype(np.int64), return_counts=True)
     return Figures(
         jobs=len(jobs.submit_s),

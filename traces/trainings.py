@@ -15,11 +15,9 @@ import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.training import Regime, Training
-from jobcast.traces.check import Place, require_columns
-from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
-from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import PathLike, read_file, replacing
+from jobcast.traces.files import PathLike, replacing
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import counts_in, floats_in, names_in, read_plain
 
 THROUGHPUT_COLUMNS = ("gpu_type", "model", "batch_size", "gpus", "steps_per_second")
 DATASET_COLUMNS = ("model", "samples")
@@ -93,39 +91,34 @@ def read_throughputs(path: PathLike, gpu_type: str | None = None) -> Throughputs
     TraceError
         The file cannot be read, a value cannot be used, a row is there twice, or the GPU type is not in it.
     """
-    frame, place, numbers = _read(path, THROUGHPUT_COLUMNS, ("batch_size", "gpus", "steps_per_second"))
+    frame, place, _ = read_plain(path, THROUGHPUT_COLUMNS)
     types = frame["gpu_type"].unique().sort().drop_nulls().to_list()
     if gpu_type is None:
         # a table of one type needs no name for it
         gpu_type = types[0] if len(types) == 1 else REFERENCE_GPU
     if gpu_type not in types:
         raise TraceError(f"{place.path}: no GPU type {gpu_type}; choose from {', '.join(types) or 'none'}")
-    rate = numbers["steps_per_second"]
-    place.refuse(~(rate.is_finite() & (rate >= 0)), rate, "must be a number >= 0", "correct the value")
-    _refuse_nameless(frame["model"], place)
-    _refuse_fractions(numbers["batch_size"], place, missing=True)
-    _refuse_fractions(numbers["gpus"], place)
-    mine = (frame["gpu_type"] == gpu_type) & numbers["batch_size"].is_not_null()
-    table = pl.DataFrame([frame["model"], *numbers.values()])
+    model, batch_size = names_in(frame["model"], place, "a model"), counts_in(frame["batch_size"], place, missing=True)
+    gpus, rate = counts_in(frame["gpus"], place), floats_in(frame["steps_per_second"], place, missing=True)
+    mine = (frame["gpu_type"] == gpu_type) & batch_size.is_not_null()
+    table = pl.DataFrame([model, batch_size, gpus, pl.Series("rate", rate, nan_to_null=True)])
     key = pl.struct("gpu_type", "model", "batch_size", "gpus")
     # repeated rows of other types do no harm, nobody reads them
     twice = table.with_columns(frame["gpu_type"]).select(key.is_duplicated()).to_series() & mine
-    place.refuse(twice, frame["model"], f"is there twice for {gpu_type} with one batch size and width", "keep one row")
+    place.refuse(twice, model, f"is there twice for {gpu_type} with one batch size and width", "keep one row")
     rates: dict[tuple[str, int], dict[int, float]] = {}
     # sorted, since sizes are walked upwards later
-    kept = table.filter(mine & (rate > 0)).sort("batch_size")
-    for model, batch_size, gpus, steps_s in kept.iter_rows():
-        rates.setdefault((model, int(gpus)), {})[int(batch_size)] = steps_s
+    for name, size, width, steps_s in table.filter(mine & (pl.col("rate") > 0)).sort("batch_size").iter_rows():
+        rates.setdefault((name, width), {})[size] = steps_s
     return Throughputs(place.path, gpu_type, rates)
 
 
 def read_datasets(path: PathLike) -> Mapping[str, int]:
     """Read a CSV of `DATASET_COLUMNS`, laid over `SAMPLES`. Raises TraceError when it cannot be read."""
-    frame, place, numbers = _read(path, DATASET_COLUMNS, ("samples",))
-    _refuse_nameless(frame["model"], place)
-    _refuse_fractions(numbers["samples"], place)
-    place.refuse(frame["model"].is_duplicated(), frame["model"], "is there twice", "keep one row a model")
-    return {**SAMPLES, **{model: int(size) for model, size in zip(frame["model"], numbers["samples"], strict=True)}}
+    frame, place, _ = read_plain(path, DATASET_COLUMNS)
+    model, samples = names_in(frame["model"], place, "a model"), counts_in(frame["samples"], place)
+    place.refuse(model.is_duplicated(), model, "is there twice", "keep one row a model")
+    return {**SAMPLES, **dict(zip(model, samples, strict=True))}
 
 
 def read_courses(path: PathLike) -> Courses:
@@ -133,13 +126,10 @@ def read_courses(path: PathLike) -> Courses:
 
     Raises TraceError when it cannot be read, or a job's epochs do not begin at 0 or do not ascend.
     """
-    frame, place, numbers = _read(path, REGIME_COLUMNS, ("epoch", "batch_size"))
-    place.refuse(frame["job_id"].is_null(), frame["job_id"], "must name a job", "correct the row")
-    _refuse_fractions(numbers["epoch"], place, least=0)
-    _refuse_fractions(numbers["batch_size"], place)
+    frame, place, _ = read_plain(path, REGIME_COLUMNS)
+    ids, epochs = names_in(frame["job_id"], place, "a job"), counts_in(frame["epoch"], place, 0)
     found: dict[str, list[tuple[int, int]]] = {}
-    begins, sizes = (numbers[name].cast(pl.Int64) for name in ("epoch", "batch_size"))
-    rows = zip(frame["job_id"], begins, sizes, strict=True)
+    rows = zip(ids, epochs, counts_in(frame["batch_size"], place), strict=True)
     for index, (job_id, begin, batch_size) in enumerate(rows):
         mine = found.setdefault(job_id, [])
         # first row of a job at epoch 0, then ascending
@@ -156,26 +146,6 @@ def write_courses(courses: Mapping[str, Starts], path: PathLike) -> None:
     schema = dict(zip(REGIME_COLUMNS, (pl.String, pl.Int64, pl.Int64), strict=True))
     with replacing(path) as temporary:
         pl.DataFrame(rows, schema=schema, orient="row").write_csv(temporary)
-
-
-def _read(
-    path: PathLike, columns: tuple[str, ...], numeric: tuple[str, ...]
-) -> tuple[pl.DataFrame, Place, dict[str, pl.Series]]:
-    frame, place = read_csv(read_file(path))
-    require_columns(frame.columns, place, columns)
-    if frame.is_empty():
-        raise TraceError(f"{place.path}: only a header, no rows; give at least one")
-    return frame, place, {name: numbers_of(frame[name], place) for name in numeric}
-
-
-def _refuse_nameless(models: pl.Series, place: Place) -> None:
-    place.refuse(models.is_null(), models, "must name a model", "correct the row")
-
-
-def _refuse_fractions(values: pl.Series, place: Place, least: int = 1, missing: bool = False) -> None:
-    """Refuse what is no whole number from `least` to the largest exact one; nothing passes where it may be missing."""
-    whole = values.is_finite() & (values >= least) & (values <= LARGEST_COUNT) & (values == values.floor())
-    place.refuse(~whole.fill_null(missing), values, f"must be a whole number >= {least}", "correct the value")
 
 
 NEEDED = ("model", "batch_size")

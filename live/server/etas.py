@@ -334,7 +334,7 @@ class Etas:
             return Remembered(Conservative(Workload((), (), self.pools), DEFAULT_HORIZONS_MIN))
         last = None if self._asked is None else self._asked.source
         with self._telling:
-            history, before = self._past.at(state, self.pools, now_s), self._told_from
+            history, before = self._past.at(state.past, self.pools, now_s), self._told_from
             tracker = self._past.tracker(basis.predictors.get(DURATIONS))
             source = source_of(history, basis.predictors, self.pools, tracker)
             self._told_from = (history, tuple(basis.versions.items()), tuple(self.pools))

@@ -36,17 +36,6 @@ PACE = 0.8
 """Standard deviation of the logarithm of how much faster or slower than in the past jobs arrive in a future."""
 
 
-class ArrivalModel:
-    """Past arrivals, from which those to come are drawn; see `ArrivalDraws`."""
-
-    def fit(self, submit_s: Floats) -> "ArrivalModel":
-        """Learn from submissions in order, (n_jobs,) seconds. Raises ValueError for fewer than two."""
-        if len(submit_s) < 2:
-            raise ValueError("arrivals are forecast from at least two submissions")
-        self.gap_s_ = np.diff(submit_s)
-        return self
-
-
 class ArrivalDraws:
     """Arrivals of one future, over-dispersed on every scale as queues' bursts are.
 
@@ -57,12 +46,12 @@ class ArrivalDraws:
 
     Parameters
     ----------
-    model : fitted
+    gap_s : seconds between past submissions, at least one gap
     rng : of the future
     """
 
-    def __init__(self, model: ArrivalModel, rng: np.random.Generator) -> None:
-        self._gap_s, self._rng = model.gap_s_, rng
+    def __init__(self, gap_s: Floats, rng: np.random.Generator) -> None:
+        self._gap_s, self._rng = gap_s, rng
         self._slower = float(np.exp(PACE * rng.standard_normal()))
         self._rows = np.zeros(0, dtype=np.int64)
 

@@ -1,7 +1,4 @@
-"""How good JobDuration is on a later window.
-
-Confidence intervals of the figures of duration bins, from sums by day.
-"""
+"""How good JobDuration is on a later window."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +13,8 @@ from jobcast.domain.horizons import bin_labels
 from jobcast.models import scores
 from jobcast.models.duration_booster import DURATION_RULES, shares
 from jobcast.models.duration_data import bins_of
-from jobcast.models.evaluation.intervals import DRAWS, Interval, day_block_intervals, days_of, sums_by_day
+from jobcast.models.evaluation.intervals import DRAWS, DayDraws, Interval, days_of
 from jobcast.models.job_duration import PRIOR_WEIGHT, JobDuration
-from jobcast.models.scores import ECE_BINS
 from jobcast.traces.table import Trace
 
 
@@ -58,32 +54,23 @@ def duration_intervals(
     probability : (n_jobs, B)
     draws : of days; 0 gives {}
     """
-    if not draws:
+    if not draws or not len(truth):
         return {}
-    n_bins, row = probability.shape[1], np.arange(len(truth))
-    sure, right = probability[row, forecast], forecast == truth
-    which = scores.calibration_bin(sure)
-    columns = {
-        # All figures are ratios or absolute sums of these columns' sums by day.
-        "n": np.ones(len(truth)),
-        "accuracy": right,
-        "under_predicted": forecast < truth,
-        "log_loss": -np.log(np.maximum(probability[row, truth], np.finfo(np.float64).tiny)),
+    days, row = DayDraws(days_of(submit_s), draws), np.arange(len(truth))
+    sure, right, one = probability[row, forecast], forecast == truth, np.ones(len(truth))
+    # F1 of a bin is 2 hits / (true + forecast), NaN in draws without the bin.
+    f1 = [
+        days.ratio(2.0 * (right & (truth == b)), (truth == b) + 1.0 * (forecast == b))
+        for b in range(probability.shape[1])
+    ]
+    drawn = {
+        "accuracy": days.ratio(right, one),
+        "under_predicted": days.ratio(forecast < truth, one),
+        "log_loss": days.ratio(-np.log(np.maximum(probability[row, truth], np.finfo(np.float64).tiny)), one),
+        "macro_f1": np.nanmean(f1, axis=0),
+        "ece": days.ece(right, sure),
     }
-    columns |= {f"hits {b}": right & (truth == b) for b in range(n_bins)}
-    # F1 is 2 hits / (true + forecast).
-    columns |= {f"both {b}": (truth == b).astype(np.float64) + (forecast == b) for b in range(n_bins)}
-    columns |= {f"gap {b}": np.where(which == b, sure - right, 0.0) for b in range(ECE_BINS)}
-    days, sums = sums_by_day(days_of(submit_s), columns)
-
-    def figures(weights: Floats) -> Mapping[str, float | None]:
-        total = {name: float(weights @ column) for name, column in sums.items()}
-        f1 = [2 * total[f"hits {b}"] / total[f"both {b}"] for b in range(n_bins) if total[f"both {b}"]]
-        plain = {name: total[name] / total["n"] for name in ("accuracy", "under_predicted", "log_loss")}
-        gaps = sum(abs(total[f"gap {b}"]) for b in range(ECE_BINS))
-        return {**plain, "macro_f1": float(np.mean(f1)), "ece": gaps / total["n"]}
-
-    return day_block_intervals(figures, days, draws)
+    return {name: days.interval(values) for name, values in drawn.items()}
 
 
 CONFIDENT_SHARE = 0.5

@@ -9,7 +9,7 @@ Pools grouped by how long their jobs run. SIA, appendix B, Table 23.
 Day-block intervals of the figures of arrival forecasts, all draws at once: sums by day times weights of days.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,48 +78,6 @@ Interval = list[float] | None
 """[low, high], None where there is no telling."""
 
 
-def day_block_intervals(
-    figures: Callable[[Floats], Mapping[str, float | None]],
-    day_index: ArrayLike,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> dict[str, Interval]:
-    """Intervals of figures of rows, each draw weighting all rows of a day by how often the day was drawn.
-
-    Parameters
-    ----------
-    figures : weights of the rows, shape (n_rows,), whole numbers from 0 as floats -> figure by name; None or NaN
-        where a figure is undefined under these weights. Called once a draw.
-    day_index : (n_rows,) the day of each row, any whole numbers; see `days_of`
-    draws : of days with replacement, as many as there are; 0 draws none and gives {}, as no rows do
-    seed : equal seeds and days give equal intervals
-
-    Returns
-    -------
-    name -> [low, high]; None where fewer than 5 days were seen or the figure is undefined in half of the draws.
-
-    Notes
-    -----
-    A figure that is a ratio of sums is quickest from sums by day, which then are the rows::
-
-        days, sums = sums_by_day(days_of(tick_s), {"covered": load <= estimate, "rows": np.ones(n)})
-        day_block_intervals(lambda w: {"coverage": (w @ sums["covered"]) / (w @ sums["rows"])}, days)
-
-    Examples
-    --------
-    Two days of five are all wrong; a mean of five draws lies between 0.2 and 1 nineteen times in twenty.
-
-    >>> right = np.array([1.0, 1.0, 1.0, 0.0, 0.0])
-    >>> day_block_intervals(lambda w: {"accuracy": w @ right / w.sum()}, range(5), draws=1000)
-    {'accuracy': [0.2, 1.0]}
-    """
-    days, position = np.unique(np.asarray(day_index), return_inverse=True)
-    if not draws or not len(days):
-        return {}
-    drawn = [figures(weights[position]) for weights in day_weights(len(days), draws, seed)]
-    return {name: interval([one[name] for one in drawn], len(days)) for name in drawn[0]}
-
-
 def day_weights(days: int, draws: int, seed: int = 0) -> Floats:
     """How often each day occurs in each draw, shape (draws, days); every draw has as many days as were seen.
 
@@ -134,7 +92,10 @@ def day_weights(days: int, draws: int, seed: int = 0) -> Floats:
 
 
 def interval(values: ArrayLike | list[Any], days: int) -> Interval:
-    """Percentile interval of what the draws gave, shape (draws,); see `day_block_intervals` for when it is None."""
+    """Percentile interval of what the draws gave, shape (draws,), None or NaN where a figure is undefined.
+
+    None where fewer than 5 days were seen, or the figure is undefined in half of the draws.
+    """
     drawn = np.asarray(values, np.float64)
     known = drawn[np.isfinite(drawn)]
     # A figure that is undefined in most draws has no honest interval.
@@ -177,12 +138,14 @@ class DayDraws:
     Parameters
     ----------
     day_index : (n_rows,) the day, or other block, of each row, any whole numbers; see `days_of`
-    draws, seed : of days with replacement
+    draws, seed : of days with replacement, as many as there are
 
     Examples
     --------
-    >>> DayDraws(range(6), draws=50).of_mean(np.ones(6))
-    [1.0, 1.0]
+    Two days of five are all wrong; a mean of five draws lies between 0.2 and 1 nineteen times in twenty.
+
+    >>> DayDraws(range(5), draws=1000).of_mean([1.0, 1.0, 1.0, 0.0, 0.0])
+    [0.2, 1.0]
     """
 
     def __init__(self, day_index: ArrayLike, draws: int, seed: int = 0) -> None:

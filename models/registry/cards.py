@@ -218,7 +218,11 @@ CALIBRATION = re.compile(r"(^|/)(ece|coverage\w*|miss_rate|under_predicted|thres
 """Figures that say how far stated chances hold."""
 METADATA = "metadata.json"
 MOST_POOLS = 20  # by name
-MOST_CHARACTERS = 5000  # of a description, MLflow's column
+CUT = "Too long to be shown whole"
+"""What a description says at its end that is not all of a card."""
+SECTION = "\n## "
+"""How a section of a card begins."""
+MOST_CHARACTERS = 5000  # of a description and of a registered model's tag, MLflow's columns
 
 
 def summary_of(model: object) -> str:
@@ -272,16 +276,23 @@ def with_gains(text: str, gains: Sequence[Mapping[str, Any]]) -> str:
     before, found, after = text.partition(GAINS)
     if not found:
         return "\n\n".join(filter(None, (text.rstrip(), gains_section(gains)))) + "\n"
-    _, mark, rest = after.partition("\n## ")
+    _, mark, rest = after.partition(SECTION)
     return f"{before}{gains_section(gains)}\n{mark}{rest}"
 
 
 def description_of(text: str) -> str:
-    """A card as a version's description: its whole lines that MLflow has room for; PostgreSQL refuses more."""
+    """A card as a version's description: its whole lines that MLflow has room for; PostgreSQL refuses more.
+
+    Of a longer one the longest sections lose their last lines, so that a long list hides no other section.
+    """
     if len(text) <= MOST_CHARACTERS:
         return text
-    end = f"\n\nToo long to be shown whole: see `jobcast models show`, and `{CARD_MARKDOWN}` beside the model.\n"
-    return text[: MOST_CHARACTERS - len(end)].rpartition("\n")[0].rstrip() + end
+    end = f"\n\n{CUT}: see `jobcast models show`, and `{CARD_MARKDOWN}` beside the model.\n"
+    sections = [section.rstrip() for section in text.split(SECTION)]
+    while len(shown := f"\n{SECTION}".join(sections)) + len(end) > MOST_CHARACTERS:
+        longest = max(range(len(sections)), key=lambda place: len(sections[place]))
+        sections[longest] = sections[longest].rpartition("\n")[0].rstrip()
+    return shown + end
 
 
 def _trained_on(card: ModelCard, tags: Mapping[str, str]) -> str:

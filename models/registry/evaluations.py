@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import (
+    CARD_MARKDOWN,
+    CUT,
     DRAWINGS,
     HEADLINES,
     ModelVersion,
@@ -121,9 +124,19 @@ def _log_backtest(
     rows = [{**one, **gain, "policy": gain["label"]} for one in last for gain in one["gains"]]
     number = str(version.version)
     text = client.get_model_version(version.name, number).description or ""
+    # What was cut is not in it any more; what people wrote into it stands nowhere else.
+    text = (_card_of(store, version) if CUT in text else "") or text
     client.update_model_version(version.name, number, description_of(with_gains(text, rows)))
     client.set_model_version_tag(version.name, number, BACKTESTS_TAG, json.dumps(last))
     return run_id
+
+
+def _card_of(store: Store, version: ModelVersion) -> str:
+    """The card beside a version's model; empty where it cannot be read."""
+    try:
+        return (store.folder(version) / CARD_MARKDOWN).read_text(encoding="utf-8")
+    except (RegistryError, OSError):
+        return ""
 
 
 def last_backtests(version: ModelVersion) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from jobcast.models.registry.cards import RegisteredModel
+from jobcast.models.registry.cards import MOST_CHARACTERS, RegisteredModel
 from jobcast.models.registry.store import Store
 
 if TYPE_CHECKING:
@@ -23,8 +23,12 @@ def left_by(model: RegisteredModel, alias: str) -> list[int]:
 
 
 def remember(client: "MlflowClient", model: RegisteredModel, alias: str, left: list[int]) -> None:
-    """Keep the versions that an alias has left."""
-    client.set_registered_model_tag(model.name, f"{PREVIOUS_TAG}.{alias}", ",".join(map(str, left)))
+    """Keep the versions that an alias has left, the newest that PostgreSQL has room for."""
+    text = ",".join(map(str, left))
+    if len(text) > MOST_CHARACTERS:
+        # A number that is cut in two would be another one.
+        text = text[-MOST_CHARACTERS:].partition(",")[2]
+    client.set_registered_model_tag(model.name, f"{PREVIOUS_TAG}.{alias}", text)
 
 
 def move_alias(client: "MlflowClient", model: RegisteredModel, alias: str, number: int) -> None:

@@ -64,6 +64,7 @@ def command(
       jobcast backtest --trace enriched/jobs.parquet --cluster cluster.yaml --policies all --forecasts oracle --out all
     """
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, run_backtest
+    from jobcast.pipelines.experiments.experiment import Experiment, beside_experiment
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.pipelines.report.backtest_page import summary_table
     from jobcast.traces.readers import read_trace
@@ -74,13 +75,14 @@ def command(
         policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings_of(pairs),
-        max_think_s=options.asked_think_s(closed_loop, max_think_s),
-        **asked,
+        **beside_experiment(asked),
     )
+    asked["max_think_s"] = options.asked_think_s(closed_loop, max_think_s)
     # Needs no trace.
-    check_law(request.law, request.settings, request.max_think_s)
+    check_law(asked["law"], request.settings, asked["max_think_s"])
     console = options.console_of()
-    result = run_backtest(request, read_trace(trace_path), out=out, home=options.home_of(), console=console)
+    experiment = Experiment.asked(read_trace(trace_path), asked)
+    result = run_backtest(request, experiment, out=out, home=options.home_of(), console=console)
     if out:
         write_json(out / COMMAND, options.made_by())
     options.table_or_json({**result, **options.made_by()}, json_to, summary_table(result), console)

@@ -10,13 +10,13 @@ import joblib
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.hardware import Cluster
 from jobcast.models.predictors import PREDICTORS
 from jobcast.models.registry import open_registry
+from jobcast.pipelines.cli.closer import closer_words
 from jobcast.pipelines.cli.options import typed_words
 from jobcast.pipelines.experiments import backtest
 from jobcast.pipelines.experiments.backtest_results import is_backtest, remarks, results_of, write_results
-from jobcast.pipelines.experiments.clusters import cluster_of, named_cluster
+from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.energy.simulation import SEGMENTS
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
@@ -36,7 +36,6 @@ from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
 from jobcast.traces.files import keep_others
-from jobcast.traces.table import Trace
 
 ALL = "all"
 """In place of a policy: every one that there is."""
@@ -48,28 +47,16 @@ class BacktestRequest:
 
     policies: tuple[str, ...]
     forecasts: tuple[ForecastSpec, ...]
-    pools: Path | None = None
-    cluster: Path | None = None
-    gpus: int | None = None
-    from_s: float | None = None
-    until_s: float | None = None
     windows: int = 1
     seeds: int = 1
     baseline: str
     warmup_days: float = 0.0
-    drop_wide: bool = False
-    only_pools: bool = False
     jobs: int | None = None
     engine: str = "local"
     allow_overlap: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
-    max_think_s: float | None = None
     degrade: bool = False
     against: tuple[str, ...] = ()
-    law: str | None = None
-    recorded: bool = False
-    place: Cluster | None = None
-    """The cluster itself, in place of files that name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +83,12 @@ class Replayed:
     skipped: list[dict[str, str]]
     against: Sequence[str]
 
+    def closer(self, experiment: Experiment) -> dict[str, str]:
+        """By policy the words of `simulate` that replay its rows of an experiment, as it was asked for."""
+        bases = {law: cell.policy for law, cell in self.bases.items()}
+        laws = {one.cell.policy: one.log.law for one in self.results}
+        return closer_words(self.request, experiment, bases, laws)
+
     @property
     def notes(self) -> list[str]:
         """What was decided of the jobs of any window, and how many were left out and why."""
@@ -117,7 +110,7 @@ class Replayed:
 
 def replayed(
     request: BacktestRequest,
-    trace: Trace,
+    experiment: Experiment,
     home: Path,
     console: Console,
     label: str,
@@ -127,17 +120,18 @@ def replayed(
     asked_by_name, skipped = set(request.policies), list[dict[str, str]]()
     request = replace(request, policies=_named(request.policies))
     local = asks_for_locality(request.settings)
-    request = replace(request, policies=_able(request, asked_by_name, local, skipped))
+    closed = experiment.max_think_s is not None
+    request = replace(request, policies=_able(request, asked_by_name, local, closed, skipped))
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
     # The baseline last: settings are not for it, see `_apart`.
     rules = [find_policy(name) for name in (*request.policies, request.baseline)]
-    costs, settings = law_apart(request.settings, request.law)
+    costs, settings = law_apart(request.settings, experiment.law)
     facts, own = _apart(settings, rules, local)
     # Before windows are cut, for policies that no loop can be closed around are a mistake of the line.
-    if request.max_think_s is not None:
+    if closed:
         check_loop(request.policies, request.forecasts, request.baseline, request.settings)
-    experiments = _experiments(request, trace, {**facts, **costs})
+    experiments = _windows(replace(experiment, given={**facts, **costs}), request.windows)
     # A number that is mistyped is no lack of a policy's, and no row of the others should be waited for.
     if not request.degrade:
         _check_pins(request.forecasts, home)
@@ -172,7 +166,7 @@ def replayed(
 
 
 def run_backtest(
-    request: BacktestRequest, trace: Trace, *, out: Path | None, home: Path, console: Console
+    request: BacktestRequest, experiment: Experiment, *, out: Path | None, home: Path, console: Console
 ) -> dict[str, Any]:
     """Replay the matrix; write the folder and its report where `out` is given; the figures come back.
 
@@ -180,7 +174,7 @@ def run_backtest(
     """
     if out:
         keep_others(out, "a backtest", is_backtest)
-    done = replayed(request, trace, home, console, "backtest")
+    done, trace = replayed(request, experiment, home, console, "backtest"), experiment.trace
     request, experiments, bases, results = done.request, done.experiments, done.bases, done.results
     wanted, lacking, skipped, against = done.wanted, done.lacking, done.skipped, done.against
     asked_for = {cell.label for cell in wanted}
@@ -203,8 +197,8 @@ def run_backtest(
         "inputs": [scenario.provenance() for scenario in _scenes_of(experiments, results)],
         "configuration": {
             "settings": dict(request.settings),
-            **({} if request.law is None else {"law": request.law}),
-            **({"begin": "recorded"} if request.recorded else {}),
+            **({} if experiment.law is None else {"law": experiment.law}),
+            **({"begin": "recorded"} if experiment.recorded else {}),
         },
         "seeds": request.seeds,
         "jobcast": __version__,
@@ -212,7 +206,7 @@ def run_backtest(
     if out:
         # Results before figures and page, which are made of them.
         write_results(out, found, results)
-        write_json(out / "inputs.json", _inputs(experiments, result, home))
+        write_json(out / "inputs.json", _inputs(experiments, result, home) | {"closer": done.closer(experiment)})
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest
 
@@ -231,7 +225,9 @@ def _named(policies: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for asked in policies for name in (POLICIES if asked == ALL else (asked,))))
 
 
-def _able(request: BacktestRequest, by_name: set[str], local: bool, skipped: list[dict[str, str]]) -> tuple[str, ...]:
+def _able(
+    request: BacktestRequest, by_name: set[str], local: bool, closed: bool, skipped: list[dict[str, str]]
+) -> tuple[str, ...]:
     """Policies that were asked for by name, and of the others those that can place jobs and close a loop where needed.
 
     The rest is skipped.
@@ -240,7 +236,7 @@ def _able(request: BacktestRequest, by_name: set[str], local: bool, skipped: lis
     for name in rest if local else ():
         if find_policy(name).local is None:
             lacks[name] = "knows no locality; leave it out, or --set locality=true"
-    for name in rest if request.max_think_s is not None else ():
+    for name in rest if closed else ():
         spec = find_policy(name)
         if spec.kind != POOLS or spec.needs_every_job:
             lacks[name] = "no loop can be closed around it; leave it out, or --closed-loop"
@@ -342,39 +338,23 @@ def _against(asked: Sequence[str], cells: Sequence[backtest.Cell]) -> list[str]:
     return [label for name in asked for label in labels if name in (label, policies[label])]
 
 
-def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str]) -> list[Experiment]:
-    place = request.place or named_cluster(
-        trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s
-    )
-    begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
+def _windows(whole: Experiment, count: int) -> list[Experiment]:
+    """An experiment cut in time, all of it on the cluster of its beginning."""
+    trace, recorded = whole.trace, whole.recorded
+    begin = float(trace.submit_s[0]) if whole.from_s is None else whole.from_s
     # A second more: the end is exclusive. Jobs that are there need no others after them.
-    last = max(float(trace.submit_s[-1]), begin) if request.recorded else float(trace.submit_s[-1])
-    end = last + 1.0 if request.until_s is None else request.until_s
+    last = max(float(trace.submit_s[-1]), begin) if recorded else float(trace.submit_s[-1])
+    end = last + 1.0 if whole.until_s is None else whole.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
-    cuts = backtest.windows_of(begin, end, request.windows)
+    cuts = backtest.windows_of(begin, end, count)
     # One window is what --from and --until name; one that is begun as recorded may live of jobs from before.
-    for since, until in cuts if request.windows > 1 and not request.recorded else ():
+    for since, until in cuts if count > 1 and not recorded else ():
         if not len(trace.between(since, until)):
             stretch = f"[{iso(since)}, {iso(until)})"
-            raise ConfigError(
-                f"--windows {request.windows}: no job was submitted in {stretch}; cut fewer, or name --from"
-            )
-    return [
-        Experiment(
-            trace=trace,
-            cluster=place or cluster_of(trace, from_s=request.from_s),
-            from_s=since,
-            until_s=until,
-            given=facts,
-            drop_wide=request.drop_wide,
-            only_pools=request.only_pools,
-            max_think_s=request.max_think_s,
-            law=request.law,
-            recorded=request.recorded,
-        )
-        for since, until in cuts
-    ]
+            raise ConfigError(f"--windows {count}: no job was submitted in {stretch}; cut fewer, or name --from")
+    place = whole.cluster or cluster_of(trace, from_s=whole.from_s)
+    return [replace(whole, cluster=place, from_s=since, until_s=until) for since, until in cuts]
 
 
 def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Path) -> dict[str, Any]:

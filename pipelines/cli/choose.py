@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.pairs import settings_of
-from jobcast.domain.times import iso
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP, PREDICTORS, split_forecasts
 from jobcast.pipelines.report.files import write_text
-from jobcast.pipelines.report.formatting import between, counted, moment, number, percent, shown_zone
+from jobcast.pipelines.report.formatting import (
+    between,
+    counted,
+    duration,
+    moment,
+    number,
+    on_shown_clock,
+    percent,
+    shown_zone,
+)
 from jobcast.pipelines.report.layout import aligned
 
 if TYPE_CHECKING:
     from jobcast.pipelines.cli.backtest_request import Replayed
+    from jobcast.pipelines.experiments.experiment import Experiment
     from jobcast.pipelines.report.console import Console
     from jobcast.traces.table import Trace
 
@@ -68,6 +78,7 @@ def command(
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
+    from jobcast.pipelines.experiments.experiment import Experiment, beside_experiment
     from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality
     from jobcast.pipelines.experiments.settings import settings_for
     from jobcast.traces.readers import read_trace
@@ -83,13 +94,16 @@ def command(
         policies=tuple(dict.fromkeys((*options.names_in(policies), *([asked["baseline"]] if knows else ())))),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings,
-        **asked,
+        **beside_experiment(asked),
     )
-    done = replayed(request, trace, home, console, "choose")
+    experiment = Experiment.asked(trace, asked)
+    done = replayed(request, experiment, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
-    rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
+    if not done.results:
+        raise ConfigError("; ".join(dict.fromkeys(lacks.values())))
+    rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
     if now not in {row.label for row in rows}:
         raise ConfigError(f"--now {request.baseline}: {lacks.get(request.baseline) or left[now]}")
     result = choose(rows, now, slowed_pct, left=left)
@@ -98,14 +112,15 @@ def command(
     result["versions"] = next(
         (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
     )
-    console.note(*done.notes, *(f"skipped {policy}: {why}" for policy, why in lacks.items()), *done.doubts)
+    said = (*done.notes, *(f"skipped {policy}: {why}" for policy, why in lacks.items()), *done.doubts)
+    console.note(*map(on_shown_clock, said), *_stretched(result))
     untrained = any(why.startswith("no model") for why in lacks.values())
     learn = "bring a longer trace" if train else "add --train: it trains what is missing on the time before the windows"
     result["remedy"] = learn if untrained else ""
     if untrained:
         console.note(result["remedy"])
     if html:
-        _write_page(html, result, done, trace_path, asked)
+        _write_page(html, result, done, experiment)
         console.note(f"page: {html}")
     options.table_or_json(result, json_to, _told(result), console)
 
@@ -139,9 +154,7 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     return begin
 
 
-def _write_page(
-    path: Path, result: Mapping[str, Any], done: "Replayed", trace_path: Path, asked: Mapping[str, Any]
-) -> None:
+def _write_page(path: Path, result: Mapping[str, Any], done: "Replayed", experiment: "Experiment") -> None:
     import shlex
 
     from jobcast.pipelines.report.advice import choice_page
@@ -149,7 +162,7 @@ def _write_page(
     first, last = done.experiments[0], done.experiments[-1]
     place = first.place()
     facts = [
-        ("trace", f"{trace_path} ({number(first.trace.source.rows)} rows)"),
+        ("trace", f"{first.trace.source.path} ({number(first.trace.source.rows)} rows)"),
         ("SHA-256", first.trace.source.sha256),
         (
             "replayed",
@@ -160,40 +173,23 @@ def _write_page(
         ("pools", f"{len(place.pools)} with {number(place.gpus)} GPUs in all"),
         ("quotas", place.origin),
         ("jobs that may be slowed", f"{result['slowed_pct']:g} %"),
-        *(("note", note) for note in (*done.notes, *done.doubts)),
+        *(("note", on_shown_clock(note)) for note in (*done.notes, *done.doubts, *_stretched(result))),
     ]
     windows = zip(result["windows"], done.experiments, strict=True)
     shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
-    where = shlex.join(_where(trace_path, asked))
-    write_text(path, choice_page(shown, facts, where, f"jobcast {shlex.join(options.typed_words())}"))
+    write_text(path, choice_page(shown, facts, done.closer(experiment), f"jobcast {shlex.join(options.typed_words())}"))
 
 
-def _where(trace_path: Path, asked: Mapping[str, Any]) -> list[str]:
-    """Words for `simulate` of the same jobs on the same cluster.
-
-    The window is among them: predictors trained before it are refused of what came earlier.
-    """
-    valued = {
-        "--trace": trace_path,
-        "--pools": asked["pools"],
-        "--cluster": asked["cluster"],
-        "--gpus": asked["gpus"],
-        "--from": iso(asked["from_s"]),
-        "--until": iso(asked["until_s"]),
-        "--law": asked["law"],
-    }
-    flags = {
-        "--drop-too-wide": asked["drop_wide"],
-        "--pools-only": asked["only_pools"],
-        "--allow-overlap": asked["allow_overlap"],
-        "--degrade": asked["degrade"],
-    }
-    words = [word for option, value in valued.items() if value is not None for word in (option, str(value))]
-    return [*words, *(flag for flag, given in flags.items() if given)]
+def _stretched(result: Mapping[str, Any]) -> list[str]:
+    """What to know of hours a week that stand for less than a day."""
+    if result["days"] >= 1.0:
+        return []
+    seen = duration(result["days"] * DAY_S)
+    return [f"hours a week are those of {seen} of jobs, told as of a week; bring a longer trace before going by them"]
 
 
 def _told(result: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.advice import in_money
+    from jobcast.pipelines.report.advice import in_money, regret_in_words
 
     head = ["", "against now", "95 %", "saved h/week", "slowed", "by (h)", "why not"]
     body = [
@@ -210,13 +206,13 @@ def _told(result: Mapping[str, Any]) -> str:
     ]
     verdict = f"run {result['choice']['label']}" if result["switch"] else f"stay with {result['now']}"
     used = ", ".join(one["used"] for one in result["windows"])
-    best, regret = result["best_in_hindsight"], number(result["regret_h_week"])
+    walked = number(result["walk_saved_h_week"])
     lines = [
         aligned([head, *body]),
         "",
         verdict,
-        f"  by windows it would have been: {used}: {number(result['walk_saved_h_week'])} h/week saved",
-        f"  the best in hindsight, {best} throughout: {regret} h/week more",
+        f"  by windows it would have been: {used}: {walked} h/week saved",
+        f"  the best in hindsight, {result['best_in_hindsight']} throughout: {regret_in_words(result)}",
     ]
     if money := in_money(result):
         lines.append(f"  {money[0].lower()}{money[1:]}")

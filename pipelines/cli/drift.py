@@ -48,9 +48,6 @@ def command(
     html: Path | None,
     out: Path | None,
     switches_out: Path | None,
-    pools: Path | None,
-    cluster: Path | None,
-    gpus: int | None,
     pairs: tuple[str, ...],
     json_to: str | None,
     **asked: Any,
@@ -90,16 +87,14 @@ def command(
     standards_of("drift", reference[0])
     facts, alone = watched_table(ctx, reference[0], ("html", "out", "allow_overlap"))
     trace = None if alone is not None else read_trace(trace_path)
-    # What is left of the options is the window and the overlap.
+    # What is left of the options is the window, the GPUs and the overlap.
     rule = SwitchRule(*(asked.pop(name) for name in ("most_missed", "days", "least_arrivals")))
     with console.progress(f"drift {predictor}") as step:
         if trace is None:
             found = drift_of_table(reference, alone, home=options.home_of(), allow_overlap=asked["allow_overlap"])
         else:
-            given = settings_of(pairs)
-            window = Window(trace, pools=pools, cluster=cluster, gpus=gpus, given=given)
-            how: dict[str, Any] = {"rule": rule, "progress": step, "facts": facts, "window": window}
-            found = drift(reference, trace, home=options.home_of(), **how, **asked)
+            window = Window(trace, given=settings_of(pairs), **asked)
+            found = drift(reference, window, home=options.home_of(), rule=rule, progress=step, facts=facts)
     # Known only now: an installed predictor of arrivals may have a gate.
     if switches_out and not found.result["switch_rule"]:
         raise ConfigError(f"--switches-out: {reference[0]} has no gate to switch by; name will-jobs-arrive")

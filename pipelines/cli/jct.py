@@ -27,6 +27,7 @@ from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.experiments.sources import Ask, Registered
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import counted
+from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, resolve_policy
@@ -193,16 +194,13 @@ RULES = {"time_limit": "within the job's time limit", "pool_median": "as long as
 
 
 def _table(result: Mapping[str, Any]) -> str:
-    lines = [
-        f"{counted(result['jobs'], 'job')} under {result['policy']}, sizes {result['sizes']}",
-        f"{'interval':<10} {'held %':>8} {'width / median':>15} {'bare: held %':>13}",
-    ]
+    rows = [("interval", "held %", "width / median", "bare: held %")]
     for level in LEVELS:
-        name, bare = f"{100 * level:g}", result["bare"]
-        lines.append(
-            f"{name + ' %':<10} {100 * result[f'coverage_{name}']:>8.1f} {result[f'width_{name}_p50']:>15.2f} "
-            f"{100 * bare[f'coverage_{name}']:>13.1f}"
-        )
+        name = f"{100 * level:g}"
+        held, bare = (f"{100 * one[f'coverage_{name}']:.1f}" for one in (result, result["bare"]))
+        rows.append((f"{name} %", held, f"{result[f'width_{name}_p50']:.2f}", bare))
+    head = f"{counted(result['jobs'], 'job')} under {result['policy']}, sizes {result['sizes']}"
+    lines = [head, aligned(rows, words=1)]
     lines.append(
         f"90 %: {result['below_90_pct']:.1f} % below, {result['above_90_pct']:.1f} % above; the upper end is "
         f"{result['ratio_median']:.3g} times the lower in the median; pinball loss {result['pinball']:.4f}"

@@ -78,11 +78,22 @@ def _limit_memory(ctx: click.Context, param: click.Parameter, size: str | None) 
         ctx.with_resource(memory_limit(parse_memory(size)))
 
 
+READING = "jobcast.reading"
+"""Of click's context: the words that say how the trace is read."""
+
+
+def reading_words() -> list[str]:
+    """Those of `reading_options` that were given, as somebody types them."""
+    context = click.get_current_context(silent=True)
+    return list(context.meta.get(READING, ())) if context else []
+
+
 def _drop_outliers(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     if wanted:
         from jobcast.traces.outliers import dropping_outliers
 
         ctx.with_resource(dropping_outliers())
+        ctx.meta.setdefault(READING, []).append("--drop-outliers")
 
 
 def _known_after(ctx: click.Context, param: click.Parameter, seconds: float | None) -> None:
@@ -90,6 +101,7 @@ def _known_after(ctx: click.Context, param: click.Parameter, seconds: float | No
         from jobcast.traces.table import ends_known_after
 
         ctx.with_resource(ends_known_after(seconds))
+        ctx.meta.setdefault(READING, []).extend(("--known-after-s", f"{seconds:g}"))
 
 
 def _times_in(ctx: click.Context, param: click.Parameter, name: str | None) -> None:

@@ -190,6 +190,9 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
         raise ConfigError("--from must not lie after --at")
     if at_s < trace.submit_s[0]:
         raise ConfigError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
+    by_s = parse_time(asked["by"], "--by") if asked["by"] else None
+    if by_s is not None and by_s < at_s:
+        raise ConfigError(f"--by {asked['by']}: is over by {iso(at_s)}, the instant that is asked at; name a later one")
     return Question(
         at_s=at_s,
         job=asked["job"],
@@ -200,7 +203,7 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
         futures=asked["futures"] or FUTURES,
         seed=asked["seed"],
         sizes=asked["sizes"] or FORECAST,
-        by_s=parse_time(asked["by"], "--by") if asked["by"] else None,
+        by_s=by_s,
         limit=asked["limit"],
     )
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobcast.domain.forecasts import Question
+from jobcast.domain.settings import Settings, values_of
 from jobcast.models.predictors import OURS, PREDICTORS, answers_of
 from jobcast.pipelines.report.layout import aligned, markdown_lines
 from jobcast.schedulers.policies import KINDS, PolicySpec
 from jobcast.schedulers.registry import BUILT_IN, POLICIES
-from jobcast.schedulers.settings import Settings, values_of
 
 POLICIES_HEAD = """# Policies
 

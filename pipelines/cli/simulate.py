@@ -39,9 +39,6 @@ from jobcast.pipelines.experiments.forecast_specs import HELP, parse_forecasts
 @options.json_option
 def command(
     trace_path: Path,
-    pools: Path | None,
-    cluster: Path | None,
-    gpus: int | None,
     forecasts: str | None,
     closed_loop: bool,
     max_think_s: float | None,
@@ -61,27 +58,21 @@ def command(
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
     from jobcast.pipelines.cli.simulate_request import SimulateRequest, check_request, simulate_one
-    from jobcast.pipelines.experiments.clusters import named_cluster
-    from jobcast.pipelines.experiments.experiment import Experiment
+    from jobcast.pipelines.experiments.experiment import BY_OPTIONS, Experiment, beside_experiment
     from jobcast.pipelines.experiments.run_record import check_record
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.traces.readers import read_trace
 
-    # What is replayed; the rest is how.
-    names = ("from_s", "until_s", "recorded", "limit", "drop_wide", "only_pools", "law")
-    of_window = {name: asked.pop(name) for name in names}
     spec = None if forecasts is None else parse_forecasts(forecasts)
-    named = {"pools": pools, "cluster": cluster, "gpus": gpus}
-    request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **asked)
-    think_s = options.asked_think_s(closed_loop, max_think_s)
-    check_law(of_window["law"], request.settings, think_s)
+    named = {name: asked[name] for name in BY_OPTIONS}
+    request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **beside_experiment(asked))
+    asked["max_think_s"] = think_s = options.asked_think_s(closed_loop, max_think_s)
+    check_law(asked["law"], request.settings, think_s)
     # All that needs no trace: reading one may take minutes.
     check_request(request, think_s)
-    options.check_places(request.json_to, (trace_path, pools, cluster), {"--out": request.out})
+    options.check_places(request.json_to, (trace_path, asked["pools"], asked["cluster"]), {"--out": request.out})
     # The record beside the table must have room, too.
     if request.out:
         check_record(request.out)
-    trace = read_trace(trace_path)
-    place = named_cluster(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=of_window["from_s"])
-    experiment = Experiment(trace=trace, cluster=place, max_think_s=think_s, **of_window)
+    experiment = Experiment.asked(read_trace(trace_path), asked)
     simulate_one(experiment, request, options.home_of(), options.console_of())

@@ -146,13 +146,8 @@ def command(
         else:
             from jobcast.pipelines.lifecycle.retraining import Walk, retraining_table, walk_forward
 
-            what: dict[str, Any] = {
-                "predictor": predictor,
-                "algorithm": one.algorithm,
-                "schedule": schedule,
-                "settings": one.settings,
-            }
-            result = walk_forward(Walk.of(known.jobs, *asked.window, home=home, **what), step)
+            walk = Walk.of(one, known.jobs, *asked.window, schedule=schedule, home=home)  # type: ignore[arg-type]
+            result = walk_forward(walk, step)
             table = retraining_table(result)
     tell(ctx, result, table)
 

@@ -42,6 +42,7 @@ def command(
     """
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest import Baselines
+    from jobcast.pipelines.experiments.experiment import Experiment, beside_experiment
     from jobcast.pipelines.experiments.simulation import trust_lines
     from jobcast.pipelines.experiments.worth import mixed, parts_of, specs_of, values_of, worth
     from jobcast.schedulers.registry import find_policy
@@ -52,15 +53,16 @@ def command(
     if not wanted:
         raise ConfigError("--policies: nothing named; write --policies sia,sia_risk")
     specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
-    console, trace, home = options.console_of(), read_trace(trace_path), options.home_of()
+    console, home = options.console_of(), options.home_of()
+    experiment = Experiment.asked(read_trace(trace_path), asked)
     found, notes = dict[str, Any](), dict[str, None]()
     # Window and cluster are the same for all policies, and so is what each is compared with.
     shared: Baselines = {}
+    how = beside_experiment(asked)
     for name, parts in wanted.items():
-        request = BacktestRequest(
-            policies=(name,), forecasts=tuple(specs[name].values()), settings=settings_of(pairs), **asked
-        )
-        done = replayed(request, trace, home, console, f"worth {name}", shared)
+        sources = tuple(specs[name].values())
+        request = BacktestRequest(policies=(name,), forecasts=sources, settings=settings_of(pairs), **how)
+        done = replayed(request, experiment, home, console, f"worth {name}", shared)
         if done.lacking:
             raise ConfigError(done.lacking[0].why)
         # With --set both ways ran; what is asked about is the policy as it was set.
@@ -77,7 +79,7 @@ def command(
         "forecasts": now,
         "price_eur": price,
         "cluster_eur_week": week_eur,
-        "inputs": {"trace": asdict(trace.source)},
+        "inputs": {"trace": asdict(experiment.trace.source)},
     }
     console.note(*notes)
     tables = [_told(name, one, price) for name, one in found.items()]

@@ -176,6 +176,7 @@ def choose(
     -------
     dict
         `choice` : what to run, with its settings; `switch` whether that is another than now.
+        `days` : length of all windows, less what is left out of the figures.
         `slowed_pct` : the limit.
         `candidates` : each row against now over all windows, and why it was not chosen.
         `windows` : what the walk used in each, what it saved, and what the best row in hindsight saved.
@@ -200,6 +201,7 @@ def choose(
         },
         "now": now,
         "switch": choice != now,
+        "days": sum(by_label[now].days),
         "slowed_pct": slowed_pct,
         "candidates": [_candidate(row, by_label[now], choice, windows, slowed_pct) for row in rows]
         + [{"label": label, "why": why} for label, why in left.items()],

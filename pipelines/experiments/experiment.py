@@ -1,14 +1,15 @@
 """An experiment: the jobs of a window, the cluster that they run on and what is known of them, whatever the policy."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster
-from jobcast.pipelines.experiments.clusters import TASK_GPUS, cluster_of
+from jobcast.domain.settings import read_settings
+from jobcast.pipelines.experiments.clusters import TASK_GPUS, cluster_of, named_cluster
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
@@ -19,7 +20,6 @@ from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.experiments.worlds import SHARED_OUT, World, check_law
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import KINDS, POOL, POOLS, ROUNDS, PolicySpec
-from jobcast.schedulers.settings import read_settings
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace
 
@@ -47,6 +47,10 @@ BY_QUOTAS = (POOLS, ROUNDS)
 """Kinds of policies that go by pools' quotas; all others share all GPUs."""
 
 
+BY_OPTIONS = ("pools", "cluster", "gpus")
+"""Options of which one at most names the cluster."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Experiment:
     """What is replayed, before anybody says by which policy.
@@ -62,6 +66,7 @@ class Experiment:
     max_think_s : after how much thought jobs follow others, None for an open loop
     recorded : whether runs begin with the jobs that the trace has running and waiting at `from_s`
     law : how jobs progress, whoever schedules them; None for what the trace says by itself, to each kind of policy
+    named : the options of a command that named the cluster, and what they were given
     """
 
     trace: Trace
@@ -75,6 +80,7 @@ class Experiment:
     max_think_s: float | None = None
     recorded: bool = False
     law: str | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.from_s is not None and self.until_s is not None and self.from_s >= self.until_s:
@@ -82,6 +88,13 @@ class Experiment:
         check_law(self.law, self.given, self.max_think_s)
         if self.recorded:
             check_recorded(self.from_s, self.law, self.max_think_s, asks_for_locality(self.given))
+
+    @classmethod
+    def asked(cls, trace: Trace, options: Mapping[str, Any]) -> Self:
+        """As options of a command name it: the cluster by `BY_OPTIONS`, all else by the names of its fields."""
+        named = {name: options[name] for name in BY_OPTIONS}
+        place = named_cluster(trace, **named, from_s=options["from_s"])
+        return cls(trace=trace, cluster=place, named=named, **{name: options[name] for name in _asked_fields(options)})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # scenarios are made anew elsewhere
@@ -179,6 +192,16 @@ class Experiment:
         site, files = KINDS[kinds.ENERGY].site, self.files(kinds.ENERGY)
         prices = read_settings("the site", site, {name: files[name] for name in site.model_fields if name in files})
         return replace(cut, place=cut.place.priced(**dict(prices)))
+
+
+def _asked_fields(options: Mapping[str, Any]) -> list[str]:
+    """Fields that options tell; the trace is never one of them, but read of a file."""
+    return [one.name for one in fields(Experiment) if one.name in options and one.name not in ("trace", *BY_OPTIONS)]
+
+
+def beside_experiment(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command was given that says how jobs are replayed, not which: all that is not for `Experiment.asked`."""
+    return {name: value for name, value in options.items() if name not in (*BY_OPTIONS, *_asked_fields(options))}
 
 
 def _whole(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> RigidScenario:

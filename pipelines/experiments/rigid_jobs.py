@@ -17,6 +17,7 @@ from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.hardware import FLAT_POOL, Cluster
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.scheduling_rules import NO_RULES
+from jobcast.domain.settings import Settings, read_settings
 from jobcast.pipelines.experiments.scaling_jobs import ScalingJobs, ScalingTables, scaled
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario
 from jobcast.pipelines.experiments.training_jobs import planned_run_times, training_workload
@@ -27,7 +28,6 @@ from jobcast.schedulers.cells.quotas import Cells, cells_of, check_jobs, server_
 from jobcast.schedulers.policies import STARTS, TIME_LIMITS, LocalitySite, PolicySpec
 from jobcast.schedulers.pool_policies import BackfillSettings
 from jobcast.schedulers.registry import local_of
-from jobcast.schedulers.settings import Settings, read_settings
 from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.workload import Workload, drop_too_wide, keep_jobs, pools_only
 from jobcast.traces.table import Trace

@@ -93,13 +93,11 @@ def _registered(scenario: RigidScenario, ask: Ask) -> Chosen:
     asked = registered(REGIME, ask.source, ask.home, result, REGIMES, ask.degrade)
     if asked is None:
         return Chosen(Declared(scenario.workload, Restatement()), tally=result)
-    version = asked.version
     # Training traces may count from their own start: the hash tells one from another.
     past, window = scenario.earlier.source, (scenario.from_s, scenario.until_s)
-    overlap = refuse_overlap(version, *window, ask.allow_overlap, past.sha256)
-    rule = GuardedRegimes(asked.model, result)
-    source = Declared(scenario.workload, rule)
-    return Chosen(source, models={REGIME: version.version}, overlap=overlap, tally=result)
+    overlap = refuse_overlap(asked.version, *window, ask.allow_overlap, past.sha256)
+    source = Declared(scenario.workload, GuardedRegimes(asked.model, result))
+    return Chosen(source, models=asked.named, overlap=overlap, tally=result)
 
 
 def round_workload(scenario: RigidScenario, mechanism: RoundMechanism) -> Workload:

@@ -4,7 +4,6 @@ Switches of sharing are a CSV with the columns pool, horizon_min, from, sharing 
 """
 
 import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,12 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
+from jobcast.pipelines.report.files import csv_text, write_text
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.schedulers.policies import KINDS, STARTS, PolicySpec, split_settings
 from jobcast.schedulers.registry import SHORT, find_policy, resolve_policy
 from jobcast.traces.check import shown_columns
-from jobcast.traces.files import reason, replacing
+from jobcast.traces.files import reason
 from jobcast.traces.table import Trace
 
 SWITCHES_COLUMNS = ("pool", "horizon_min", "from", "sharing")
@@ -56,15 +56,12 @@ def check_horizons(switches: Switches, horizons_min: Sequence[float]) -> None:
 
 def write_switches(switches: Iterable[Switch], path: Path) -> None:
     """Write a file of switches, by pool, horizon and instant, under a temporary name first."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(SWITCHES_COLUMNS)
+    rows: list[tuple[str, ...]] = [SWITCHES_COLUMNS]
     for one in sorted(switches):
         # ISO-8601 has no beginning of time.
-        since = "" if one.from_s == -math.inf else iso(one.from_s)
-        writer.writerow([one.pool, f"{one.horizon_min:g}", since, "on" if one.sharing else "off"])
-    with replacing(path) as draft:
-        draft.write_text(text.getvalue(), encoding="utf-8", newline="")
+        since = "" if one.from_s == -math.inf else str(iso(one.from_s))
+        rows.append((one.pool, f"{one.horizon_min:g}", since, "on" if one.sharing else "off"))
+    write_text(path, csv_text(rows))
 
 
 def _parsed(rows: "csv.DictReader[str]", path: str) -> Switches:

@@ -84,6 +84,11 @@ class Registered:
     version: Any
     model: Any
 
+    @property
+    def named(self) -> dict[str, int]:
+        """The version by its predictor's name, as results tell it: one that is pinned need not be ours."""
+        return {self.version.name: self.version.version}
+
 
 def registered(
     name: str, spec: ForecastSpec, home: Path, tally: BadAnswers, kind: str, degrade: bool | None = None
@@ -413,7 +418,7 @@ def believed(
     scenario: Scenario[Any, Any],
     ask: Ask,
     answer: Callable[[Any, BadAnswers], T],
-    conservative: Callable[[], T],
+    conservative: Callable[[], T | None],
 ) -> Believed[T]:
     """What the champion of a predictor, or the version that a source names, answers about a scenario; else nothing.
 
@@ -433,4 +438,4 @@ def believed(
     if asked is None:
         return Believed(conservative(), tally=result)
     overlap = seen_by(asked.version, scenario.trace, ask.allow_overlap)
-    return Believed(answer(asked.model, result), {asked.version.name: asked.version.version}, overlap, result)
+    return Believed(answer(asked.model, result), asked.named, overlap, result)

@@ -14,13 +14,13 @@ from jobcast.models.demand import (
     left_out_errors,
     speedup_curves,
 )
+from jobcast.pipelines.report.layout import aligned
 from jobcast.traces.goodput_tables import StepTimes, read_step_times
 from jobcast.traces.speedups import MOST_GPUS, write_speedups
 
 BEST = "best"
 """The fit whose speedups err least in the mean on configurations left out, by application."""
 SHOWN_GPUS = (2, 4, 8, 16)
-APP_WIDTH, NAME_WIDTH, FIGURE_WIDTH = 16, 24, 12
 
 
 def make_speedups(
@@ -90,23 +90,18 @@ def _app(
 def speedups_text(result: Mapping[str, Any]) -> str:
     """Figures of `make_speedups` for a terminal."""
     shown = [str(gpus) for gpus in SHOWN_GPUS if gpus <= result["most_gpus"]]
-    lines = [_line("speedup", ["fit", "batch size", *(f"{gpus} GPUs" for gpus in shown)])]
+    rows = [["speedup", "", "fit", "batch size", *(f"{gpus} GPUs" for gpus in shown)]]
     for app, its in result["apps"].items():
         for where, said in (("packed", [its["fit"], str(its["batch_size"])]), ("spread", ["", ""])):
             speedups = [f"{its['speedup'][where][gpus]:.2f}" for gpus in shown]
-            lines.append(_line(f"{app if said[0] else '':<{APP_WIDTH}}{where}", [*said, *speedups]))
-    lines += ["", _line("error, mean and worst", list(FITS))]
-    for app, its in result["apps"].items():
-        lines.append(_line(app, [_error(its["left_out"].get(fit)) for fit in FITS]))
-    return "\n".join([*lines, "errors are those of speedups on configurations that the fit did not see"])
+            rows.append([app if said[0] else "", where, *said, *speedups])
+    errors = [[app, *(_error(its["left_out"].get(fit)) for fit in FITS)] for app, its in result["apps"].items()]
+    tables = aligned(rows, words=2), "", aligned([["error, mean and worst", *FITS], *errors], words=1)
+    return "\n".join([*tables, "errors are those of speedups on configurations that the fit did not see"])
 
 
 def _error(its: Mapping[str, float] | None) -> str:
     return f"{its['speedup_mean_pct']:.1f} {its['speedup_worst_pct']:.0f} %" if its else "-"
-
-
-def _line(name: str, values: list[str]) -> str:
-    return f"{name:<{NAME_WIDTH}}" + "".join(f"{value:>{FIGURE_WIDTH}}" for value in values).rstrip()
 
 
 def _batch_size(app: str, text: str) -> int:

@@ -16,6 +16,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.domain.policy import Policy
+from jobcast.domain.settings import Count, Delay, Settings, read_settings
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario
@@ -25,7 +26,6 @@ from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import counted
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import CLUSTER, KINDS, POOL, POOLS, ROUNDS, PolicySpec, TaskMechanism
-from jobcast.schedulers.settings import Count, Delay, Settings, read_settings
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law

@@ -17,13 +17,13 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.settings import values_of
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.home import HOME_VARIABLE, database_file, find_home, store_folder
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
 from jobcast.pipelines.report.files import COMMAND, OUTPUTS, read_json, to_json
 from jobcast.schedulers.registry import BUILT_IN
-from jobcast.schedulers.settings import values_of
 from jobcast.traces.facts import ASSUMPTIONS, assumptions_beside, facts_beside
 from jobcast.traces.files import replacing, sha256_of
 from jobcast.traces.owners import scratch_room

@@ -40,7 +40,6 @@ from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import has_calendar, made_from, of_version
 from jobcast.traces.splits import check_tests
-from jobcast.traces.table import Trace
 
 WEEK_S = 7 * DAY_S
 BATCH = 20
@@ -195,24 +194,19 @@ class _Watch:
 
 def drift(
     reference: tuple[str, Ref],
-    trace: Trace,
-    from_s: float | None,
-    until_s: float | None,
+    window: Window,
     *,
     home: Path,
     rule: rules.SwitchRule | None = None,
-    allow_overlap: bool = False,
     progress: Step | None = None,
     facts: Any = None,
-    window: Window | None = None,
 ) -> Drift:
-    """A version week by week on [from, until); by default from where its training ended to the end of the trace.
+    """A version week by week on a window; by default from where its training ended to the end of the trace.
 
     Parameters
     ----------
     rule : of the switches; None = the default one
     facts : table of the trace's jobs, for a predictor that learns from one
-    window : GPUs and tables of replays; None = defaults
 
     Raises
     ------
@@ -222,22 +216,22 @@ def drift(
         The window is empty.
     """
     life, registry = standards_of("drift", reference[0]), open_registry(home)
-    version, trace = registry.resolve(*reference), life.jobs(trace)
+    version, trace = registry.resolve(*reference), life.jobs(window.trace)
     why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
-    span = Span(*stretch_of(trace, from_s, until_s, unseen_from_s(version, trace), "look at", why))
-    overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap, trace.source.sha256)
+    unseen_s = unseen_from_s(version, trace)
+    span = Span(*stretch_of(trace, window.from_s, window.until_s, unseen_s, "look at", why))
+    overlap = refuse_overlap(version, span.from_s, span.until_s, window.allow_overlap, trace.source.sha256)
     check_tests(trace, span.from_s, span.until_s)
     known = trace.between(None, span.until_s)
     trained = version.train_from_s, version.train_until_s
     pools = scored_pools(known, *trained) if life.by_pools else tuple(known.pools)
     watch = _Watch.of(life, registry, version, pools=pools, span=span)
-    where = window or Window(trace)
     # The training time as a sample: what weeks are held against.
     whole = Sample(
         trace=known, from_s=trained[0], until_s=trained[1], known_s=trained[1], pools=pools, facts=facts,
-        given=where.given,
+        given=window.given,
     )  # fmt: skip
-    rows, columns = _observed(watch, whole, where, home, allow_overlap, progress)
+    rows, columns = _observed(watch, whole, window, home, progress)
     usual, before = _training(watch, whole)
     earlier = _before(watch, registry, whole, span)
     submit_s, weeks, verdict = known.submit_s, [], None
@@ -279,21 +273,21 @@ def drift_of_table(reference: tuple[str, Ref], table: Any, *, home: Path, allow_
 
 
 def _observed(
-    watch: _Watch, whole: Sample, where: Window, home: Path, allow_overlap: bool, progress: Step | None
+    watch: _Watch, whole: Sample, window: Window, home: Path, progress: Step | None
 ) -> tuple[Blocks, list[rules.Columns]]:
     """Rows of all weeks, and the inputs of each, a week at a time: features of a year would fill the memory."""
     parts, columns = [], []
     weeks, span = watch.span.weeks(), watch.span
     # The same GPUs every week, or weeks could not be compared.
-    place = where.place(span.from_s, span.until_s) if watch.life.rows is None else None
+    place = window.place(span.from_s, span.until_s) if watch.life.rows is None else None
     for number, (begin, end) in enumerate(weeks):
         sample = replace(whole, from_s=begin, until_s=end, known_s=span.until_s)
         if watch.life.rows is not None:
             parts.append(watch.life.rows(watch.model, sample))
         # A replay of no jobs has no figures.
         elif place is not None and len(whole.trace.between(begin, end)):
-            experiment = where.experiment(begin, end, place)
-            how: dict[str, Any] = {"home": home, "allow_overlap": allow_overlap}
+            experiment = window.experiment(begin, end, place)
+            how: dict[str, Any] = {"home": home, "allow_overlap": window.allow_overlap}
             parts.append(gain_rows(replay_one(watch.life.judges[0], watch.version, experiment, **how)))
         columns.append(watch.life.inputs(watch.model, sample) if watch.life.inputs else {})
         if progress:

@@ -3,8 +3,6 @@
 The figures of an evaluation for a terminal, baselines beside them, at most 120 columns wide.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jobcast.pipelines.lifecycle.evaluation import Evaluated
-from jobcast.pipelines.report.files import write_json, write_text
+from jobcast.pipelines.report.files import csv_text, write_json, write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
-from jobcast.pipelines.report.layout import Table, markdown_lines
+from jobcast.pipelines.report.layout import Table, aligned, markdown_lines
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables, regime_lines
 from jobcast.traces.owners import scratch_room
@@ -26,9 +24,6 @@ DURATIONS = ("n", "accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
 SETS = ("precision", "recall", "f1", "pr_auc")
 RESERVED = "SIA reserves"
 GAIN = "95 % of the gain"
-LEAST_NAME = 18
-LEAST_COLUMNS = 6
-BETWEEN = 2
 NAMED = 3
 """Pools that are not scored and are named: those of most jobs."""
 IDLE_NOTE = (
@@ -170,19 +165,10 @@ def _tags(figures: Mapping[str, Block]) -> list[str]:
 
 def _table(corner: str, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """Names left, figures right; a row without figures is a sentence."""
-    room = max(LEAST_NAME, len(corner), *(len(name) for name, block in rows if block is not None))
-    cells = [None if block is None else _cells(block, columns) for _, block in rows]
-    # Millions of rows are wider than any heading.
-    longest = (max(map(len, column)) for column in zip(columns, *filter(None, cells), strict=True))
-    widths = [max(width, LEAST_COLUMNS) + BETWEEN for width in longest]
-    lines = [_line(f"{corner:<{room}}", columns, widths)]
-    for (name, _), shown in zip(rows, cells, strict=True):
-        lines.append(name if shown is None else _line(f"{name:<{room}}", shown, widths).rstrip())
-    return lines
-
-
-def _line(name: str, cells: Sequence[str], widths: Sequence[int]) -> str:
-    return name + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    cells = [[name, *_cells(block, columns)] for name, block in rows if block is not None]
+    head, *lines = aligned([[corner, *columns], *cells], words=1).splitlines()
+    told = iter(lines)
+    return [head, *(name if block is None else next(told) for name, block in rows)]
 
 
 def _cells(block: Block, columns: Sequence[str]) -> list[str]:
@@ -234,7 +220,7 @@ def write_evaluation(folder: Path, evaluated: Evaluated) -> tuple[Path, ...]:
     written = [folder / JSON]
     for table in tables:
         written.append(folder / f"{_file_name(table.caption, result['predictor'])}.csv")
-        write_text(written[-1], to_csv(table))
+        write_text(written[-1], csv_text([table.head, *table.rows]))
     written.append(folder / MARKDOWN)
     window = result["window"]
     head = f"# {result['predictor']} version {result['version']}, {window['from']} to {window['until']}"
@@ -250,17 +236,6 @@ def curves_of(evaluated: Evaluated) -> CurvePoints:
         ablation=result.get("ablation", {}).get("horizons", {}),
         points=points_in_use({result["predictor"]: result}),
     )
-
-
-def to_csv(table: Table) -> str:
-    """A table with its head.
-
-    >>> to_csv(Table("Pools", ("pool", "jobs"), [("a, b", "1,000")]))
-    'pool,jobs\\n"a, b","1,000"\\n'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([table.head, *table.rows])
-    return text.getvalue()
 
 
 def to_markdown(table: Table) -> str:

@@ -49,8 +49,6 @@ class Rows:
     """The figure that versions are compared by."""
     MAIN_IS_LOSS: ClassVar[bool] = True
     """Whether less of it is better."""
-    ERROR: ClassVar[str] = "error"
-    """The column whose mean the main figure is, where it is one."""
     time_s: Floats
     known_s: Floats
     pool: NDArray[Any]
@@ -94,7 +92,10 @@ class Rows:
         raise NotImplementedError
 
     def parts(self) -> "Parts":
-        """Figures that are ratios of sums over rows, by name: what is summed above and below, (n_rows,) each."""
+        """Figures that are ratios of sums over rows, by name: what is summed above and below, (n_rows,) each.
+
+        The main one is among them, or `main_draws` is another.
+        """
         return {}
 
     @property
@@ -112,7 +113,7 @@ class Rows:
 
     def main_draws(self, days: DayDraws) -> Floats:
         """The main figure in each draw of days, shape (draws,)."""
-        return days.ratio(getattr(self, self.ERROR), np.ones(len(self)))
+        return days.ratio(*self.parts()[self.MAIN])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,9 +202,9 @@ class LoadRows(Rows):
         }
 
     def parts(self) -> "Parts":
-        """`coverage`."""
+        """`coverage`; `pinball`, over the load that came."""
         held = (self.load_gpus <= self.estimate_gpus).astype(np.float64)
-        return {"coverage": (held, np.ones(len(self)))}
+        return {"coverage": (held, np.ones(len(self))), "pinball": (self._pinball(), self.load_gpus)}
 
     def cost(self) -> dict[str, float]:
         """GPU-hours that came above what was reserved, and that were reserved for nobody."""
@@ -212,10 +213,6 @@ class LoadRows(Rows):
             "gpu_hours_lent_wrongly": float(np.maximum(short, 0.0).sum()),
             "gpu_hours_held_in_vain": float(np.maximum(-short, 0.0).sum()),
         }
-
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Pinball loss over load."""
-        return days.ratio(self._pinball(), self.load_gpus)
 
     def _pinball(self) -> Floats:
         short = self.load_gpus - self.estimate_gpus
@@ -264,6 +261,7 @@ class DurationRows(Rows):
     def parts(self) -> "Parts":
         """`bias`: expected less true bin; `surprise`: log loss less what the forecasts expect of it; and the scores."""
         p, rows, ones = self.probability, np.arange(len(self)), np.ones(len(self))
+        # The smallest number in place of 0: an event that was told to be impossible is not infinitely bad.
         loss = -np.log(np.maximum(p, np.finfo(np.float64).tiny))
         mine = loss[rows, self.truth]
         return {
@@ -289,12 +287,6 @@ class DurationRows(Rows):
             "accuracy": scores.mean(p[np.arange(len(self)), self.forecast]),
             "log_loss": scores.mean((p * loss).sum(axis=1)),
         }
-
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Log loss."""
-        # The smallest number in place of 0: an event that was told to be impossible is not infinitely bad.
-        right = self.probability[np.arange(len(self)), self.truth]
-        return days.ratio(-np.log(np.maximum(right, np.finfo(np.float64).tiny)), np.ones(len(self)))
 
 
 Blocks = dict[str, Rows]

@@ -201,7 +201,6 @@ class IntervalRows(LogRows):
     """
 
     MAIN: ClassVar[str] = "pinball"
-    ERROR: ClassVar[str] = "pinball"
     pinball: Floats
     ends_s: Floats
     shares: Floats
@@ -215,6 +214,10 @@ class IntervalRows(LogRows):
     def figures(self) -> dict[str, Figure]:
         """As `LogRows`, and `pinball`."""
         return {**LogRows.figures(self), "pinball": scores.mean(self.pinball)}
+
+    def parts(self) -> Parts:
+        """As `LogRows`, and `pinball`."""
+        return {**LogRows.parts(self), "pinball": (self.pinball, np.ones(len(self)))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ import polars as pl
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.pipelines.report.layout import aligned
 from jobcast.traces.check import shown_columns
 from jobcast.traces.files import read_file
 from jobcast.traces.goodput_tables import STEP_COLUMNS, read_step_times
@@ -62,12 +63,9 @@ def shown(result: dict[str, Any]) -> str:
         size = "any" if row["batch_size"] is None else str(row["batch_size"])
         by_line.setdefault((row["model"], size, row["gpu_type"]), {})[row["gpus"]] = row["epoch_s"]
     gpus = sorted({one for its in by_line.values() for one in its})
-    lines = ["seconds an epoch, by number of GPUs", f"{'model':<20}{'batch size':>11}  {'GPU type':<12}"]
-    lines[-1] += "".join(f"{one:>10}" for one in gpus)
-    for (model, size, kind), its in by_line.items():
-        cells = "".join(f"{its[one]:>10.4g}" if one in its else f"{'-':>10}" for one in gpus)
-        lines.append(f"{model:<20}{size:>11}  {kind:<12}{cells}")
-    return "\n".join(lines)
+    rows = [[*line, *(f"{its[one]:.4g}" if one in its else "-" for one in gpus)] for line, its in by_line.items()]
+    head = ["model", "batch size", "GPU type", *map(str, gpus)]
+    return "\n".join(["seconds an epoch, by number of GPUs", aligned([head, *rows], words=3)])
 
 
 STEP_TIMES_GPU = "t4"

@@ -21,9 +21,7 @@ from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.model_files import drawn_card
-from jobcast.pipelines.lifecycle.predictors import find_predictor
-from jobcast.pipelines.lifecycle.recipes import recipe_of
-from jobcast.pipelines.lifecycle.recipes.common import TrainSettings, card_of
+from jobcast.pipelines.lifecycle.predictors.traces import TraceLife
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.console import Step, part_of
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
@@ -105,30 +103,28 @@ class Walk:
 
     Attributes
     ----------
-    predictor, algorithm : by name; None = the recipe's default
+    life : of the predictor, not trained yet
     trace : cut at the end of the walk
     begin_s, end_s : of the walk, seconds from the epoch
-    schedule, settings : of every training
+    schedule : of the trainings
     home : of the registry
     """
 
-    predictor: str
-    algorithm: str | None
+    life: TraceLife[Any]
     trace: Trace
     begin_s: float
     end_s: float
     schedule: Schedule
-    settings: TrainSettings
     home: Path
 
     @classmethod
-    def of(cls, trace: Trace, from_s: float | None, until_s: float | None, *, predictor: str, **rest: Any) -> "Walk":
+    def of(cls, life: TraceLife[Any], trace: Trace, from_s: float | None, until_s: float | None, **rest: Any) -> "Walk":
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
-        trace = judged(predictor).jobs(trace)
+        trace = judged(life.name).jobs(trace)
         end_s = float(trace.seen_s.max()) + 1.0 if until_s is None else until_s
         # From midnight, so that weeks are whole days whenever the first job came.
         begin_s = float(trace.seen_s.min()) // DAY_S * DAY_S if from_s is None else from_s
-        return cls(predictor=predictor, trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
+        return cls(life=life, trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
 
     def stretches(self) -> list[Stretch]:
         """Trainings in order of time. Raises TrainingError where there is none."""
@@ -165,13 +161,13 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
             progress(place + 1, len(stretches))
     _challenge(walk, version)
     return {
-        "predictor": walk.predictor,
+        "predictor": walk.life.name,
         "versions": [week["version"] for week in weeks],
         "weeks": weeks,
         "pooled": _pooled(scored),
         "schedule": asdict(walk.schedule),
         "window": {"from": iso(walk.begin_s), "until": iso(walk.end_s)},
-        "seed": walk.settings.seed,
+        "seed": walk.life.settings.seed,
         "home": str(walk.home),
         **made_from(walk.trace.source, walk.trace.notes, walk.trace.dropped),
     }
@@ -179,31 +175,28 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
 
 def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVersion, tuple[str, ...], bool]:
     """The version of a stretch, the pools that it learnt from, and whether it was registered just now."""
-    life: Any = find_predictor(walk.predictor, walk.algorithm, walk.settings)
-    data = life.data(Known(walk.trace.between(None, stretch.until_s), {}, stretch.from_s, stretch.until_s))
-    known = _found(walk, stretch)
-    if known is not None:
-        return known, data.pools, False
-    algorithm, recipe = recipe_of(walk.predictor, walk.algorithm)
-    trained = recipe(data, algorithm, walk.settings, step)
+    known = Known(walk.trace.between(None, stretch.until_s), {}, stretch.from_s, stretch.until_s)
+    pools = walk.life.data(known).pools
+    if found := _found(walk, stretch):
+        return found, pools, False
+    fitted = walk.life.fitted(known, step)
     # The key goes with the version: a repeated walk knows it by that, without training.
-    trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
+    card = replace(fitted.card, parameters={**fitted.card.parameters, KEY: _key(walk, stretch)})
     registry = open_registry(walk.home)
-    with saved(trained.predictor) as folder:
+    with saved(fitted.model) as folder:
         # The same training gives the same bytes: a walk that was cut off here had registered them.
-        found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
-        if found is not None:
-            return found, data.pools, False
-        with drawn_card(card_of(trained, data, walk.settings), trained.curves, trained.tables) as card:
-            version, made = registry.register_once(folder, card)
-        return version, data.pools, made
+        if found := registry.find_by_content(walk.life.name, content_sha256(folder)):
+            return found, pools, False
+        with drawn_card(card, fitted.curves, fitted.tables) as drawn:
+            version, made = registry.register_once(folder, drawn)
+        return version, pools, made
 
 
 def _key(walk: Walk, stretch: Stretch) -> str:
     """Hash of all that decides what a training gives."""
     result = {
-        "algorithm": recipe_of(walk.predictor, walk.algorithm)[0],
-        "settings": asdict(walk.settings),
+        "algorithm": walk.life.algorithm,
+        "settings": asdict(walk.life.settings),
         "trace": walk.trace.source.sha256,
         "window": [stretch.from_s, stretch.until_s],
         "jobcast": __version__,
@@ -218,7 +211,7 @@ def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
         version
         for version in registry.list()
         # Cheap tests first: parameters are read from the store, a query each.
-        if version.name == walk.predictor and version.train_until_s == stretch.until_s
+        if version.name == walk.life.name and version.train_until_s == stretch.until_s
     )
     return next((version for version in candidates if registry.parameters(version).get(KEY) == key), None)
 
@@ -229,7 +222,7 @@ def _rows(walk: Walk, models: tuple[Any, Any], stretch: Stretch, pools: Sequence
         return {}, {}
     begin_s, end_s = stretch.until_s, stretch.next_s
     sample = Sample(trace=walk.trace, from_s=begin_s, until_s=end_s, known_s=walk.end_s, pools=pools)
-    return judged(walk.predictor).forecasts_of_both(models, sample)
+    return judged(walk.life.name).forecasts_of_both(models, sample)
 
 
 def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:
@@ -256,8 +249,8 @@ def _challenge(walk: Walk, version: ModelVersion) -> None:
     """The last version of a walk is the challenger, whether it was registered now or found."""
     registry = open_registry(walk.home)
     # No new entry in the history of aliases where nothing changes.
-    if registry.show(walk.predictor).aliases.get(CHALLENGER) != version.version:
-        registry.set_alias(walk.predictor, CHALLENGER, version.version)
+    if registry.show(walk.life.name).aliases.get(CHALLENGER) != version.version:
+        registry.set_alias(walk.life.name, CHALLENGER, version.version)
 
 
 SHORT_BELOW = 10.0

@@ -1,7 +1,9 @@
 """What to run, in words that a manager understands: the first screen of a report, from a choice and its candidates."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.clock import HOUR_S
@@ -34,6 +36,10 @@ READING = (
 )
 Choice = Mapping[str, Any]
 """As `experiments.choice.choose` tells it."""
+Where = Mapping[str, str]
+"""By policy the options of `simulate` that name trace, cluster and world."""
+NOWHERE: Where = MappingProxyType({})
+IN_ONE_GO = "It replays in one go what stands above in {windows} windows, each begun anew, so its figures differ."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ class Advice:
     tiles : (name, value) of the headline figures
     sentences : the reason, who pays, what a bolder choice would bring
     command : that carries the choice out in a replay; empty where there is none
+    aside : how that replay differs from those above; empty where it does not
     drawing : gain against risk
     """
 
@@ -53,17 +60,18 @@ class Advice:
     tiles: Sequence[tuple[str, str]]
     sentences: Sequence[str]
     command: str
+    aside: str
     drawing: Drawing
 
 
-def advice(choice: Choice, versions: Mapping[str, int] | None = None, where: str = "--trace FILE") -> Advice:
+def advice(choice: Choice, versions: Mapping[str, int] | None = None, where: Where = NOWHERE) -> Advice:
     """The first screen of a choice.
 
     Parameters
     ----------
     choice : of `experiments.choice.choose`
     versions : of the chosen row's predictors, where registered ones answered
-    where : the options that name trace and cluster, for commands
+    where : by policy the options that name trace, cluster and world, for commands
     """
     known = [one for one in choice["candidates"] if "saved_h_week" in one]
     by_label = {one["label"]: one for one in known}
@@ -74,6 +82,7 @@ def advice(choice: Choice, versions: Mapping[str, int] | None = None, where: str
         _tiles(choice, taken, versions or {}),
         [one for one in sentences if one],
         _command(taken, where),
+        IN_ONE_GO.format(windows=len(choice["windows"])) if len(choice["windows"]) > 1 else "",
         Drawing(gain_against_risk([_point(one, taken, now, choice, where) for one in known]), READING),
     )
 
@@ -106,6 +115,18 @@ def in_money(choice: Choice) -> str:
         return f"{text}, no more than under any other." if len(priced) > 1 else f"{text}."
     slowed = percent(least["slowed_pct"])
     return f"{text}, under {in_words(least)} {number(least['eur_week'])} EUR, with {slowed} of the jobs ending later."
+
+
+def regret_in_words(choice: Choice) -> str:
+    """What the best in hindsight saves beyond the walk, which may save more: it changes from window to window.
+
+    >>> [regret_in_words({"regret_h_week": hours}) for hours in (2.0, 0.0, -144.0)]
+    ['2.00 h/week more', 'no more', '144 h/week less than that']
+    """
+    hours = choice["regret_h_week"]
+    if hours < 0.0:
+        return f"{number(-hours)} h/week less than that"
+    return f"{number(hours)} h/week more" if hours else "no more"
 
 
 def _lead(choice: Choice, taken: Mapping[str, Any]) -> str:
@@ -201,7 +222,7 @@ def _kind(one: Mapping[str, Any], choice: Choice) -> str:
 
 
 def _point(
-    one: Mapping[str, Any], taken: Mapping[str, Any], now: Mapping[str, Any], choice: Choice, where: str
+    one: Mapping[str, Any], taken: Mapping[str, Any], now: Mapping[str, Any], choice: Choice, where: Where
 ) -> dict[str, Any]:
     # Where nothing else is to be run, what is in use is what is recommended.
     kind = RECOMMENDED if one is taken and one is not now else _kind(one, choice)
@@ -209,13 +230,15 @@ def _point(
     return {**{key: one[key] for key in keys}, "kind": kind, "command": _command(one, where)}
 
 
-def _command(one: Mapping[str, Any], where: str) -> str:
+def _command(one: Mapping[str, Any], where: Where) -> str:
     """A replay of one row; none for forecasts that are no source of the command line."""
     forecasts = one["forecasts"]
     if forecasts and " " in forecasts:
         return ""
-    parts = [f"jobcast simulate {where} --policy {one['policy']}", f"--forecasts {forecasts}" if forecasts else ""]
-    return " ".join([*filter(None, parts), *(f"--set {name}={value}" for name, value in one["settings"].items())])
+    place, words = where.get(one["policy"], "--trace FILE"), ["--policy", one["policy"]]
+    words += ["--forecasts", forecasts] if forecasts else []
+    words += [word for name, value in one["settings"].items() for word in ("--set", f"{name}={value}")]
+    return f"jobcast simulate {place} {shlex.join(words)}"
 
 
 def candidates_table(choice: Choice) -> Table:
@@ -248,13 +271,13 @@ def candidates_table(choice: Choice) -> Table:
     return Table("All that was replayed", [head[place] for place in kept], shown, words=2, note=note)
 
 
-def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: str, command: str) -> str:
+def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: Where, command: str) -> str:
     """A self-contained page of `jobcast choose`.
 
     Parameters
     ----------
     facts : what was replayed, by name
-    where : the options that name trace and cluster
+    where : by policy the options that name trace, cluster and world, for commands
     command : that makes the page again
     """
     told = advice(choice, choice.get("versions"), where)
@@ -271,7 +294,7 @@ def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: str, co
         words=3,
         note=f"In each window what was the surest before it. In hindsight: {choice['best_in_hindsight']}, throughout.",
     )  # fmt: skip
-    saved, lost = number(choice["walk_saved_h_week"]), number(choice["regret_h_week"])
+    saved = number(choice["walk_saved_h_week"])
     policies = dict.fromkeys(one["policy"] for one in choice["candidates"] if "policy" in one)
     return render(
         "choice.html.j2",
@@ -281,7 +304,7 @@ def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: str, co
         walk=walk,
         walk_figure=Drawing(weekly_walk(choice["windows"]), "The walk beside the best in hindsight, window by window."),
         regret=f"Following the rule, window after window, would have saved {saved} h/week; "
-        f"{choice['best_in_hindsight']} throughout, {lost} h/week more.",
+        f"{choice['best_in_hindsight']} throughout, {regret_in_words(choice)}.",
         skipped_table=skipped_table(choice["skipped"]),
         remedy=choice["remedy"],
         glossary=[(name, summary_of(name)) for name in policies],

@@ -8,12 +8,12 @@ import numpy as np
 
 from jobcast.domain.clock import MINUTE_S
 from jobcast.pipelines.report import backtest_charts, backtest_tables
-from jobcast.pipelines.report.advice import advice, summary_of
+from jobcast.pipelines.report.advice import Where, advice, summary_of
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
 from jobcast.pipelines.report.charts import ZOOM, looks
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, unfamiliar_lines
-from jobcast.pipelines.report.formatting import UNKNOWN, listed, number
+from jobcast.pipelines.report.formatting import UNKNOWN, listed, number, on_shown_clock
 from jobcast.pipelines.report.layout import Drawing, in_terminal, render
 from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables
@@ -54,6 +54,7 @@ class ReportInput:
     utilisation : label -> (times in seconds from the epoch, shares of all GPUs at work)
     models : each `name`, `version`, `aliases`, `algorithm`, `trained_until`
     commands : that make these figures again
+    where : by policy the options of `simulate` that name trace, cluster and world
     notes : what else a reader should know
     outcome : of the gate before the champions, where there was one
     choice : what to run by these rows, as `experiments.choice.choose` tells it; None where there is nothing to choose
@@ -75,6 +76,7 @@ class ReportInput:
     utilisation: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     models: Sequence[Mapping[str, Any]] = ()
     commands: Sequence[str] = ()
+    where: Where = field(default_factory=dict)
     notes: Sequence[str] = ()
     outcome: "Outcome | None" = None
     choice: Mapping[str, Any] | None = None
@@ -98,7 +100,7 @@ def render_report(results: ReportInput) -> str:
         title=results.title,
         question=_question(results, rows),
         outcome=results.outcome,
-        advice=advice(picked, versions.get(picked["choice"]["label"])) if picked else None,
+        advice=advice(picked, versions.get(picked["choice"]["label"]), results.where) if picked else None,
         doubts=_told_by_runs(results.rows, bad_forecast_lines),
         finding=find(
             rows,
@@ -298,9 +300,9 @@ def _caveats(results: ReportInput) -> list[str]:
         f"Quotas: {origin}." if origin else "Where the quotas come from is not recorded.",
         "Tight quotas make any sharing look good and loose ones make all forecasts look alike: compare with the "
         "conservative and random forecasts of the same window, not with other windows.",
-        *(str(note) for note in results.trace.get("notes") or ()),
+        *(on_shown_clock(str(note)) for note in results.trace.get("notes") or ()),
         *_told_by_runs(results.rows, unfamiliar_lines),
-        *(str(note) for note in results.notes),
+        *(on_shown_clock(str(note)) for note in results.notes),
     ]
 
 

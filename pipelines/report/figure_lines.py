@@ -1,10 +1,11 @@
 """What `train`, `evaluate` and `predict` say of predictors whose figures and answers are a few numbers each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.report.formatting import counted
+from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import details, version_lines
 
 NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bootstrap", "inputs", "notes", "dropped")
@@ -37,20 +38,10 @@ def prediction_table(result: Mapping[str, Any]) -> str:
     # Predictors answer about jobs by id, or about steps in a list.
     rows = [{"job_id": name, **row} for name, row in result.get("jobs", {}).items()] or result.get("steps", [])
     if rows:
-        lines += _columns([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
+        lines.append(aligned([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)], words=1))
     if result["overlap"]:
         lines.append("note: the version was trained on some of what it was asked about")
     return "\n".join(lines)
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """
-    >>> _columns([["job", "pool"], ["7", "a-pool-of-a-long-name"]])
-    ['             job                   pool', '               7  a-pool-of-a-long-name']
-    """
-    # beyond 14 characters cells would run into one another: a width of 1 and a year made 12022
-    widths = [max(14, *map(len, column)) for column in zip(*rows, strict=True)]
-    return ["".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _cell(value: object) -> str:

@@ -1,8 +1,11 @@
 """Files of results: written whole or not at all, JSON the same for the same value."""
 
+import csv
+import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,16 +25,37 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file whole; a device or a pipe is written to as it is."""
     # Nothing can be renamed onto a device or a pipe.
     if is_stream(path):
-        with path.open("w", encoding="utf-8") as stream:
+        with naming(path), path.open("w", encoding="utf-8") as stream:
             stream.write(text)
         return
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of writing name the path, which they do not by themselves once the file is open."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file whole, in a form that is the same for the same value."""
     write_text(path, to_json(value))
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    r"""Rows, the head among them, as CSV.
+
+    >>> csv_text([("pool", "jobs"), ("a, b", 1000)])
+    'pool,jobs\n"a, b",1000\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def is_stream(path: Path) -> bool:

@@ -4,6 +4,7 @@ Three significant digits, units stated; instants are ISO-8601 or seconds from th
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -75,6 +76,23 @@ def instant(seconds: float | None) -> str:
         return "never"
     at = datetime.fromtimestamp(round(seconds), shown_zone())
     return at.isoformat().replace("+00:00", "Z")
+
+
+WRITTEN = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+"""An instant as notes tell it."""
+
+
+def on_shown_clock(note: str) -> str:
+    """A note with its instants on the clock that is shown.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> with times_in(ZoneInfo("Europe/Berlin")):
+    ...     on_shown_clock("began with the jobs of 1970-01-02T00:00:00Z: 3 running")
+    'began with the jobs of 1970-01-02T01:00:00+01:00: 3 running'
+    """
+    if shown_zone() is UTC:
+        return note
+    return WRITTEN.sub(lambda found: instant(parse_time(found[0])), note)
 
 
 FORECASTS_IN_WORDS = {

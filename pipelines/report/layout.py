@@ -154,8 +154,17 @@ def markdown_lines(head: Sequence[str], rows: Iterable[Sequence[str]], words: in
     return [*(f"| {' | '.join(line)} |" for line in lines), ""]
 
 
-def aligned(rows: Sequence[Sequence[str]], side: str = "<") -> str:
-    """Rows of cells, each column as wide as its widest; `side`: < to the left, > to the right."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = ("  ".join(f"{cell:{side}{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+def aligned(rows: Sequence[Sequence[str]], words: int | None = None) -> str:
+    """Rows of cells, each column as wide as its widest.
+
+    `words`: columns from the left whose cells stand to the left, those of all others to the right; None: all.
+
+    >>> print(aligned([["job", "GPUs"], ["a-long-name", "2"]], words=1))
+    job          GPUs
+    a-long-name     2
+    """
+    left = len(rows[0]) if words is None else words
+    columns = enumerate(zip(*rows, strict=True))
+    sides = [f"{'<' if place < left else '>'}{max(map(len, column))}" for place, column in columns]
+    lines = ("  ".join(f"{cell:{side}}" for cell, side in zip(row, sides, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

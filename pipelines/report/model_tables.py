@@ -12,6 +12,7 @@ from jobcast.models.registry.cards import ModelCard, ModelVersion
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.layout import aligned
 from jobcast.traces.owners import scratch_room
 
 NO_CALENDAR = "-"
@@ -143,15 +144,20 @@ def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:
 
 def versions_table(versions: Iterable[ModelVersion]) -> str:
     """A line a version."""
-    lines = [f"{'model':<20}{'version':>7}  {'aliases':<24}{'algorithm':<16}{'trace':<14} trained until"]
-    lines += [
-        f"{version.name:<20}{version.version:>7}  {', '.join(version.aliases):<24}{version.algorithm:<16}"
-        f"{version.trace_name:<14} {iso(version.train_until_s) if has_calendar(version) else NO_CALENDAR}"
+    rows = [
+        (
+            version.name,
+            str(version.version),
+            ", ".join(version.aliases),
+            version.algorithm,
+            version.trace_name,
+            str(iso(version.train_until_s)) if has_calendar(version) else NO_CALENDAR,
+        )
         for version in versions
     ]
-    return (
-        "\n".join(lines) if len(lines) > 1 else "no models yet; run `jobcast run`, or `jobcast train NAME --trace FILE`"
-    )
+    if not rows:
+        return "no models yet; run `jobcast run`, or `jobcast train NAME --trace FILE`"
+    return aligned([("model", "version", "aliases", "algorithm", "trace", "trained until"), *rows])
 
 
 def details(figures: Mapping[str, Any], indent: str = "") -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobcast.pipelines.report.formatting import UNKNOWN, Shown, between, listed, number, share, signed
-from jobcast.pipelines.report.layout import Table
+from jobcast.pipelines.report.layout import Table, aligned
 
 COLUMNS = {
     "regime_error": "regime error %",
@@ -27,7 +27,6 @@ NOTE = (
     "epochs; misplaced: half of their sum; both in % of the job's epochs. Time: accuracy. 90 % held: intervals that "
     "hold the remaining time, of all and of those that are open, more than a point."
 )
-NAME_WIDTH, BETWEEN = 14, 2
 
 
 def regime_lines(result: Mapping[str, Any]) -> list[str]:
@@ -37,12 +36,9 @@ def regime_lines(result: Mapping[str, Any]) -> list[str]:
     # Evaluations that were kept before this was counted do not have it.
     if sample.get("unknown"):
         lines.append(f"{sample['unknown']} jobs had not ended: their batch sizes to come are not known yet")
-    for group, block in result["regimes"].items():
-        head = "".join(f"{'':{BETWEEN}}{column}" for column in COLUMNS.values())
-        lines += ["", f"{block['jobs']} {GROUPS[group]}", f"{'':{NAME_WIDTH}}{head}"]
-        for name, figures in block["rules"].items():
-            shown = "".join(f"{_shown(figures[key]):>{len(head) + BETWEEN}}" for key, head in COLUMNS.items())
-            lines.append(f"{name:<{NAME_WIDTH}}{shown}".rstrip())
+    tables = regime_tables(result["predictor"], result)
+    for (group, block), table in zip(result["regimes"].items(), tables, strict=True):
+        lines += ["", f"{block['jobs']} {GROUPS[group]}", aligned([table.head, *table.rows], words=1)]
     return lines
 
 

@@ -1,5 +1,6 @@
 """Stage report: the page of a run, or of a backtest, from the files that lie in its folder."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.times import iso
 from jobcast.pipelines.experiments.backtest_results import RESULTS, read_results, read_tables
 from jobcast.pipelines.experiments.choice import MOST_SLOWED_PCT, choose, rows_of
 from jobcast.pipelines.lifecycle.gate import outcome, verdict
@@ -76,10 +78,22 @@ def report_run(root: Path, receipts: Receipts) -> Path:
         curves=evaluation["curves"],
         models=(promoted or timed or {"models": []})["models"],
         outcome=outcome(promoted) if promoted else verdict(read_json(root / PROMOTION)),
+        where={row["policy"]: _where(root, split, result["baseline"]) for row in result["rows"]},
         commands=[f"jobcast run --trace {name}", "dvc repro    # the same stages, where dvc.yaml lies"],
     )
     write_text(page, render_report(results))
     return page
+
+
+def _where(root: Path, split: Mapping[str, Any], now: str) -> str:
+    """Trace, quotas and test window of a run as options, by names as they are beside its folder.
+
+    Whole paths would differ between checkouts.
+    """
+    folder = shlex.quote(root.resolve().name)
+    window = f"--from {iso(split['train_until_s'])} --until {iso(split['test_until_s'])}"
+    files = f"--trace {folder}/raw/jobs.parquet --pools {folder}/raw/pools.csv"
+    return f"{files} {window} --pools-only --baseline {now}"
 
 
 def report_backtest(folder: Path) -> Path:
@@ -95,6 +109,7 @@ def report_backtest(folder: Path) -> Path:
         split={"train_until_s": result["from_s"], "test_until_s": result["until_s"]},
         pools=[{"name": name, "gpus": gpus} for name, gpus in result["pools"].items()],
         models=result["models"],
+        where=result.get("closer", {}),
         commands=[result["command"]] if result["command"] else [],  # none was typed by whoever calls it in Python
         notes=result["notes"],
     )

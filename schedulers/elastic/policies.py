@@ -6,8 +6,8 @@ from functools import partial
 from pkgutil import resolve_name
 from typing import Any, Literal
 
+from jobcast.domain.settings import File, Flag, Seconds, Settings, setting
 from jobcast.schedulers.policies import ELASTIC, SIZES, Make, PolicySpec
-from jobcast.schedulers.settings import File, Flag, Seconds, Settings, setting
 
 
 class PcsSettings(Settings):

@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.settings import Settings
 from jobcast.schedulers.energy.settings import EXACT_JOBS, AndreasSettings, ExactSettings, QueueSettings
 from jobcast.schedulers.policies import (
     ENERGY,
@@ -14,7 +15,6 @@ from jobcast.schedulers.policies import (
     PolicySpec,
     of_settings,
 )
-from jobcast.schedulers.settings import Settings
 
 
 def _andreas(given: Any, own: AndreasSettings) -> Any:

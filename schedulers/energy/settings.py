@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from jobcast.schedulers.settings import AtLeastZero, Chance, Count, Flag, Seconds, Settings, Whole, setting
+from jobcast.domain.settings import AtLeastZero, Chance, Count, Flag, Seconds, Settings, Whole, setting
 
 # Ours: with 0 the schedule changes at most calls for gains that the next call takes back, and jobs lose what they did
 # since their last snapshot.

@@ -124,11 +124,9 @@ class Graphene(TaskRule):
     """Jobs by remaining work, packing and fairness; a job's tasks by dependants and demand; all resources count."""
 
     name = "graphene"
-
-    def __init__(self, settings: GrapheneSettings | None = None) -> None:
-        self.settings = GrapheneSettings() if settings is None else settings
-        self._of: TaskJobs | None = None
-        self._trouble: Floats
+    settings = GrapheneSettings()
+    _of: TaskJobs | None = None
+    _trouble: Floats
 
     def place(self, view: TaskView) -> Decision:
         """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
@@ -266,9 +264,7 @@ class Slaq(TaskRule):
     """
 
     name = "slaq"
-
-    def __init__(self, settings: SlaqSettings | None = None) -> None:
-        self.settings = SlaqSettings() if settings is None else settings
+    settings = SlaqSettings()
 
     def place(self, view: TaskView) -> Decision:
         """Place by speed of gain; at the end of an interval instead of slower running jobs."""
@@ -292,9 +288,7 @@ class Tiresias(TaskRule):
     """Jobs of the first queue before those of the second, which make room for them; GPUs and memory count only."""
 
     name = "tiresias"
-
-    def __init__(self, settings: TiresiasSettings | None = None) -> None:
-        self.settings = TiresiasSettings() if settings is None else settings
+    settings = TiresiasSettings()
 
     def place(self, view: TaskView) -> Decision:
         """Place by queue, then by submission (LAS) or by index (Gittins); only another queue displaces a job."""
@@ -352,9 +346,7 @@ class BorgFair(TaskRule):
     """The job with the least received share first, each task where the least is left over; all resources count."""
 
     name = "borg_fair"
-
-    def __init__(self, settings: BorgFairSettings | None = None) -> None:
-        self.settings = BorgFairSettings() if settings is None else settings
+    settings = BorgFairSettings()
 
     def place(self, view: TaskView) -> Decision:
         """Place by received share."""
@@ -379,9 +371,7 @@ class HyperSched(TaskRule):
     """
 
     name = "hypersched"
-
-    def __init__(self, settings: HyperSchedSettings | None = None) -> None:
-        self.settings = HyperSchedSettings() if settings is None else settings
+    settings = HyperSchedSettings()
 
     def place(self, view: TaskView) -> Decision:
         """Place by gain before the deadline, instead of those that gain nothing where there is no room."""
@@ -406,9 +396,7 @@ class Gandiva(TaskRule):
     """
 
     name = "gandiva"
-
-    def __init__(self, settings: GandivaSettings | None = None) -> None:
-        self.settings = GandivaSettings() if settings is None else settings
+    settings = GandivaSettings()
 
     def place(self, view: TaskView) -> Decision:
         """Move tasks from overloaded GPUs, then place waiting jobs in order of submission."""

@@ -8,7 +8,7 @@ filled and from where on tasks leave them are learned shares. With weights of 0 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.features import JOB_FEATURES, job_rows, jobs_with_queued_tasks, plain_view
 from jobcast.schedulers.tasks.host_selection import HOST_TERMS
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks, networks_of
 from jobcast.schedulers.tasks.priorities import task_priorities
 
@@ -47,15 +48,11 @@ class Corrections:
     hosts: Floats
     limits: Floats
 
-    def settings(self, given: MlfHSettings) -> MlfHSettings:
-        """Those of MLF-H with what was learned of them."""
+    def settings(self, given: HeuristicSettings) -> HeuristicSettings:
+        """Those of MLF-H with what was learned of them; shares may be above 1."""
         filled, leave = _powers(self.limits)
-        return replace(
-            given,
-            overload=min(float(given.overload * filled), MOST_FILLED),
-            move_at=float(given.move_at * leave),
-            hosts=tuple(_powers(self.hosts).tolist()),
-        )
+        h_r = min(float(given.h_r * filled), MOST_FILLED)
+        return given.model_copy(update={"h_r": h_r, "move_at": float(given.leave_at * leave)})
 
 
 def corrections_of(arrays: Mapping[str, Floats]) -> Corrections:
@@ -102,12 +99,12 @@ class LearnedPriorities(MlfH):
     settings : as of MLF-H
     """
 
-    def __init__(self, learned: Corrections, settings: MlfHSettings | None = None) -> None:
-        super().__init__(learned.settings(MlfHSettings() if settings is None else settings), "mlf_rl")
-        self.learned = learned
+    def __init__(self, learned: Corrections, settings: HeuristicSettings | None = None) -> None:
+        super().__init__(learned.settings(settings or self.settings), "mlf_rl")
+        self.learned, self.hosts = learned, _powers(learned.hosts)
 
     def ranks(self, view: TaskView) -> Floats:
         """See `MlfH`."""
         factor = np.ones(len(view.jobs.submit_s))
         factor[view.active] = _powers(scores(self.learned.ranks, rank_rows(view)))
-        return rounded_all(task_priorities(view, self.settings.weights) * factor[view.jobs.job_of])
+        return rounded_all(task_priorities(view, self.settings) * factor[view.jobs.job_of])

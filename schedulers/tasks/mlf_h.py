@@ -16,7 +16,6 @@ reached (iii), and how far an overloaded system may change that. The overload de
 vector of utilisations, which is up to 2 where all four resources are used up: h_s = 0.9 means 0.45 of each.
 """
 
-from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
@@ -28,7 +27,8 @@ from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, TaskRule, TaskView
-from jobcast.schedulers.tasks.host_selection import HOST_TERMS, IDEAL, KINDS, LIMITS, ROOM, Limits, Room, overloaded
+from jobcast.schedulers.tasks.host_selection import EVEN, IDEAL, KINDS, LIMITS, ROOM, Limits, Room, overloaded
+from jobcast.schedulers.tasks.mlfs_settings import ControlSettings, HeuristicSettings
 from jobcast.schedulers.tasks.packing import (
     WANTS,
     Packing,
@@ -41,12 +41,8 @@ from jobcast.schedulers.tasks.packing import (
     shift,
     wants_of,
 )
-from jobcast.schedulers.tasks.preemption import HOLD, displace
+from jobcast.schedulers.tasks.preemption import displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
-from jobcast.schedulers.tasks.weights import Weights
-
-# p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1.
-SHARE = 0.1
 
 
 @njit(I1(ROOM, LIMITS, WANTS, types.float64, I1), cache=True)
@@ -136,16 +132,14 @@ def choose(
             here = here[here != task]
 
 
-def tasks_to_move(
-    view: TaskView, rank: Floats, limits: Limits, *, share: float = SHARE, bandwidth: bool = True
-) -> Bools:
+def tasks_to_move(view: TaskView, rank: Floats, limits: Limits, *, share: float, bandwidth: bool = True) -> Bools:
     """Tasks that should leave their servers.
 
     Parameters
     ----------
     rank : (n_tasks,) priorities; tasks of low ones leave overloaded GPUs
     limits : beyond which servers and GPUs are overloaded
-    share : p_s
+    share : p_s, of the tasks of overloaded GPUs, those of lowest priority, that may leave
     bandwidth : whether communication with tasks that remain counts. MLFS, Figure 7
 
     Returns
@@ -161,24 +155,6 @@ def tasks_to_move(
     ranked = placed[np.argsort(rank[placed], kind="stable")]
     choose(room_of(view), limits, wants_of(view), share, bandwidth, ranked, moving)
     return moving
-
-
-# h_s. MLFS, section 4.1.
-OVERLOAD_DEGREE = 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class LoadControlSettings:
-    """Settings.
-
-    Attributes
-    ----------
-    overload : h_s, the overload degree beyond which the system is overloaded
-    rule : when OptStop stops a job
-    """
-
-    overload: float = OVERLOAD_DEGREE
-    rule: OptStop = field(default_factory=OptStop)
 
 
 def overload_degree(view: TaskView) -> float:
@@ -200,19 +176,20 @@ def options_now(view: TaskView, overloaded: bool) -> Ints:
     return np.maximum(asked, view.jobs.may_become[view.active])
 
 
-def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:
+def jobs_to_end(view: TaskView, settings: ControlSettings) -> Ints:
     """Active jobs that should run no further iteration, in order of submission.
 
     Those with OptStop end by its rule. Those that want no more than their targets end when they are reached too.
     """
     jobs, here = view.jobs, view.active
-    overloaded = is_overloaded(view, settings.overload)
+    overloaded = is_overloaded(view, settings.h_s)
     option = options_now(view, overloaded)
     achieved, sd = view.accuracy[here], view.final_sd[here]
     standing = Standing(
         achieved, view.earlier[here], np.isfinite(achieved), view.final_mean[here], sd, sd, np.ones(len(here))
     )
-    ends = settings.rule.decide(standing, jobs.target[here], option == OPT_STOP) != Stop.GO_ON
+    rule = OptStop(confidence=settings.confidence, tolerance=settings.tolerance, give_up=settings.give_up)
+    ends = rule.decide(standing, jobs.target[here], option == OPT_STOP) != Stop.GO_ON
     # Jobs of all iterations never end early, however busy the cluster.
     ended: Ints = here[ends & (option != ALL_ITERATIONS) & (view.done[here] < view.limit[here])]
     return ended
@@ -221,10 +198,12 @@ def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:
 class LoadControl(TaskRule):
     """A policy whose jobs end by MLF-C; it sees those that end now no more."""
 
-    def __init__(self, policy: TaskRule, name: str, settings: LoadControlSettings | None = None) -> None:
+    settings = ControlSettings()
+
+    def __init__(self, policy: TaskRule, name: str, settings: ControlSettings | None = None) -> None:
+        super().__init__(settings)
         self.policy = policy
         self.name = name
-        self.settings = LoadControlSettings() if settings is None else settings
 
     def place(self, view: TaskView) -> Decision:
         """The policy's decision on the jobs that are left, with limits for those that end."""
@@ -235,60 +214,29 @@ class LoadControl(TaskRule):
         return left._replace(limit=dict(zip(ended.tolist(), view.done[ended].tolist(), strict=True)) | dict(left.limit))
 
 
-# h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1.
-OVERLOAD = 0.9
+def packing_of(settings: HeuristicSettings, hosts: Floats = EVEN) -> Packing:
+    """How jobs are packed; `hosts` as `weights` of `host_selection.ideal_host`.
 
-
-@dataclass(frozen=True, slots=True)
-class MlfHSettings:
-    """Settings; `move_at`, `evict` and `part` are ours.
-
-    Section 3.3.3 sends a task that no server takes back to the queue. Its job could not go on, and would hold the GPUs
-    of its other tasks meanwhile: with `evict` it gives them back, otherwise the task stays.
-
-    Attributes
-    ----------
-    weights : of priorities
-    overload : h_r, up to where servers and GPUs are filled
-    move_at : beyond which share tasks migrate; h_r in the paper
-    share : p_s
-    bandwidth : whether communication counts in the choice of hosts and of tasks to migrate. MLFS, Figure 7
-    migration : whether tasks leave overloaded servers. MLFS, Figure 8
-    evict : whether a job goes back to the queue when no server takes a task that should leave; else it stays
-    part : whether a leaving task may go where it is further from the tasks that it communicates with
-    preempt : whether running jobs give way to waiting ones of higher priority
-    hold : how many times the priority of a running job a waiting one must have for that
-    hosts : weights of the distance from the ideal virtual host; see `host_selection.ideal_host`
+    MLFS, section 3.3.3, sends a task that no server takes back to the queue. Its job could not go on, and would hold
+    the GPUs of its other tasks meanwhile: with `evict` it gives them back, otherwise the task stays.
     """
-
-    weights: Weights = field(default_factory=Weights)
-    overload: float = OVERLOAD
-    move_at: float = OVERLOAD
-    share: float = SHARE
-    bandwidth: bool = True
-    migration: bool = True
-    evict: bool = False
-    part: bool = False
-    preempt: bool = True
-    hold: float = HOLD
-    hosts: tuple[float, ...] = (1.0,) * HOST_TERMS
-
-    @property
-    def packing(self) -> Packing:
-        """How jobs are packed."""
-        return Packing(IDEAL, self.bandwidth, self.evict, self.part, np.array(self.hosts))
-
-    @property
-    def limits(self) -> Limits:
-        """Up to where servers and GPUs are filled."""
-        return limits_of(self.overload, self.overload)
+    return Packing(IDEAL, settings.bandwidth, settings.evict == "queue", settings.part, hosts)
 
 
 class MlfH(TaskRule):
-    """Jobs by the highest priority of their tasks, tasks to the server most like the ideal virtual host."""
+    """Jobs by the highest priority of their tasks, tasks to the server most like the ideal virtual host.
 
-    def __init__(self, settings: MlfHSettings | None = None, name: str = "mlf_h") -> None:
-        self.settings, self.name = MlfHSettings() if settings is None else settings, name
+    Attributes
+    ----------
+    hosts : weights of the distance from the ideal virtual host; see `host_selection.ideal_host`
+    """
+
+    settings = HeuristicSettings()
+    hosts = EVEN
+
+    def __init__(self, settings: HeuristicSettings | None = None, name: str = "mlf_h") -> None:
+        super().__init__(settings)
+        self.name = name
 
     def place(self, view: TaskView) -> Decision:
         """Place waiting jobs, perhaps instead of running ones, and move tasks from overloaded servers, by priority."""
@@ -299,19 +247,20 @@ class MlfH(TaskRule):
         order = job_order(view, rank)
         chosen, order = self.settings, order[waits[order]]
         room, wants = room_of(view), wants_of(view, rank)
-        pack(room, chosen.limits, wants, chosen.packing, order, moving)
+        limits, packing = limits_of(chosen.h_r, chosen.h_r), packing_of(chosen, self.hosts)
+        pack(room, limits, wants, packing, order, moving)
         if chosen.preempt:
-            displace(view, room, wants, chosen.limits, chosen.packing, order, rank, chosen.hold)
+            displace(view, room, wants, limits, packing, order, rank, chosen.hold)
         return placement(view, room)
 
     def ranks(self, view: TaskView) -> Floats:
         """(n_tasks,) priorities of tasks, of active jobs."""
-        return rounded_all(task_priorities(view, self.settings.weights))
+        return rounded_all(task_priorities(view, self.settings))
 
     def leaving(self, view: TaskView, rank: Floats) -> Bools:
         """(n_tasks,) tasks that should leave overloaded servers, with their priorities `rank` (n_tasks,)."""
         chosen = self.settings
         if not chosen.migration:
             return np.zeros(len(rank), dtype=np.bool_)
-        limits = limits_of(chosen.move_at, chosen.move_at)
-        return tasks_to_move(view, rank, limits, share=chosen.share, bandwidth=chosen.bandwidth)
+        limits = limits_of(chosen.leave_at, chosen.leave_at)
+        return tasks_to_move(view, rank, limits, share=chosen.p_s, bandwidth=chosen.bandwidth)

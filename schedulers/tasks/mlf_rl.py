@@ -27,9 +27,10 @@ from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queu
 from jobcast.schedulers.tasks.host_selection import Room
 from jobcast.schedulers.tasks.learned_hosts import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.learned_priorities import Corrections
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH, packing_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import SAME_SCORE, Layers, Networks, scores_of
-from jobcast.schedulers.tasks.packing import Wants, placement, room_of, wants_of
+from jobcast.schedulers.tasks.packing import Wants, limits_of, placement, room_of, wants_of
 from jobcast.schedulers.tasks.preemption import displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 
@@ -44,14 +45,17 @@ class MlfRl(TaskRule):
     settings : limits, and which tasks should leave overloaded servers, as of MLF-H
     """
 
-    def __init__(self, networks: Networks, name: str = "mlf_rl", settings: MlfHSettings | None = None) -> None:
+    settings = HeuristicSettings()
+
+    def __init__(self, networks: Networks, name: str = "mlf_rl", settings: HeuristicSettings | None = None) -> None:
+        super().__init__(settings)
         self.networks, self.name = networks, name
-        self.settings = MlfHSettings() if settings is None else settings
 
     def place(self, view: TaskView) -> Decision:
         """Move what should leave overloaded servers, then place waiting jobs by descending score."""
         seen = plain_view(view)
-        room, wants, limits = room_of(view), wants_of(view), self.settings.limits
+        room, wants, most = room_of(view), wants_of(view), self.settings.h_r
+        limits = limits_of(most, most)
         leaving = tasks_leaving(view, self.settings)
         if len(leaving):
             count = len(jobs_with_queued_tasks(seen))
@@ -76,33 +80,33 @@ def _ranks(layers: Layers, rows: Floats) -> Floats:
     return np.rint(scores_of(layers, rows) / SAME_SCORE)
 
 
-def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) -> None:
+def make_room(view: TaskView, room: Room, wants: Wants, settings: HeuristicSettings) -> None:
     """Let those in for whom running jobs give way by MLF-H's rule, or that fit alone only; changes the room.
 
     Jobs that fit without were left in the queue on purpose. Without `preempt` nobody gives way.
     """
     waiting = jobs_with_queued_tasks(plain_view(view)._replace(gpu_of=room.place))
     # Who fits was left in the queue by choice; only who does not may displace others.
-    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
+    limits = limits_of(settings.h_r, settings.h_r)
+    crowded = np.setdiff1d(waiting, fitting(room, limits, wants, waiting), assume_unique=True)
     if not len(crowded):
         return
-    rank = rounded_all(task_priorities(view, settings.weights))
+    rank = rounded_all(task_priorities(view, settings))
     order = job_order(view, rank)
     order = order[np.isin(order, crowded)]
-    displace(
-        view, room, wants, settings.limits, settings.packing, order, rank, settings.hold if settings.preempt else np.inf
-    )
+    hold = settings.hold if settings.preempt else np.inf
+    displace(view, room, wants, limits, packing_of(settings), order, rank, hold)
 
 
-def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
+def tasks_leaving(view: TaskView, settings: HeuristicSettings) -> Ints:
     """Tasks that MLF-H would move out of overloaded servers, by descending priority.
 
     Priorities are computed only where a server or GPU is overloaded.
     """
-    over = (view.load > settings.move_at * view.cluster.capacity).any() or (view.gpu_load > settings.move_at).any()
+    over = (view.load > settings.leave_at * view.cluster.capacity).any() or (view.gpu_load > settings.leave_at).any()
     if not settings.migration or not over:
         return np.empty(0, dtype=np.int64)
-    rank = rounded_all(task_priorities(view, settings.weights))
+    rank = rounded_all(task_priorities(view, settings))
     tasks = np.flatnonzero(MlfH(settings).leaving(view, rank))
     return tasks[np.argsort(-rank[tasks], kind="stable")]
 
@@ -118,7 +122,7 @@ def device_rl(networks: Networks, filled: float = 1.0) -> MlfRl:
     networks : trained with completion times as the only reward
     filled : share up to which servers and GPUs are filled
     """
-    return MlfRl(networks, NAME, MlfHSettings(overload=filled, move_at=filled, migration=False, preempt=False))
+    return MlfRl(networks, NAME, HeuristicSettings(h_r=filled, migration=False, preempt=False))
 
 
 # What bad answers are counted as.

@@ -3,20 +3,9 @@
 from typing import Any, Literal
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.settings import AtLeastOne, AtLeastZero, Positive, Seconds, Settings, Share, setting
 from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
-from jobcast.schedulers.settings import (
-    AtLeastOne,
-    AtLeastZero,
-    Belief,
-    BelowOne,
-    Flag,
-    Positive,
-    Seconds,
-    Settings,
-    Share,
-    setting,
-)
-from jobcast.schedulers.tasks.weights import Weights
+from jobcast.schedulers.tasks.mlfs_settings import ControlSettings, HeuristicSettings
 
 # Predictors that are policies.
 MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
@@ -72,61 +61,12 @@ class DeviceSettings(Settings):
     filled: Share = setting(1.0, "share up to which servers and GPUs are filled")
 
 
-class HeuristicSettings(Weights):
-    """Of MLF-H. MLFS, sections 3.3 and 4.1."""
-
-    h_r: Share = setting(0.9, "share of a resource beyond which a server is overloaded")
-    move_at: Share | None = setting(None, "share beyond which tasks migrate; h_r")
-    p_s: Share = setting(0.1, "share of the tasks of overloaded GPUs that may leave")
-    bandwidth: Flag = setting(True, "communication counts in the choice of hosts")
-    migration: Flag = setting(True, "tasks leave overloaded servers")
-    evict: Literal["stay", "queue"] = setting("stay", "what becomes of a task that no server takes")
-    part: Flag = setting(False, "a leaving task may go far from those that it communicates with")
-    preempt: Flag = setting(True, "running jobs give way to waiting ones of higher priority")
-    hold: AtLeastOne = setting(2.0, "times the priority of a running job that a waiting one must have")
-    slow_servers: Literal["ignore", "move", "replicate", "both"] = setting(
-        "ignore", "what is done about servers that are slow, or may become so"
-    )
-
-
 class ShortestSettings(Settings):
     """Of shortest remaining time first."""
 
     hold: AtLeastOne = setting(
         2.0, "times the remaining time of a waiting job that a running one must have to give way"
     )
-
-
-class ControlSettings(HeuristicSettings):
-    """Of MLF-H under load control. MLFS, section 3.5."""
-
-    h_s: AtLeastZero = setting(0.9, "overload degree beyond which the system is overloaded")
-    confidence: Belief = setting(0.9999, "a run is given up when it misses its target with that probability")
-    tolerance: BelowOne = setting(0.01, "share of the metric that a run for the best may miss")
-    give_up: Flag = setting(True, "runs end that will miss their targets")
-
-
-def _heuristic(own: HeuristicSettings) -> Any:
-    """Settings of MLF-H, `MlfHSettings`."""
-    from jobcast.schedulers.tasks.mlf_h import MlfHSettings
-
-    return MlfHSettings(
-        weights=Weights(**{name: getattr(own, name) for name in Weights.model_fields}),
-        overload=own.h_r,
-        move_at=own.h_r if own.move_at is None else own.move_at,
-        share=own.p_s,
-        evict=own.evict == "queue",
-        **{name: getattr(own, name) for name in ("bandwidth", "migration", "part", "preempt", "hold")},
-    )
-
-
-def _control(own: ControlSettings) -> Any:
-    """Settings of load control, `LoadControlSettings`."""
-    from jobcast.domain.optstop import OptStop
-    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings
-
-    rule = OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)
-    return LoadControlSettings(own.h_s, rule)
 
 
 def _networks(name: str, learned: Any) -> Any:
@@ -151,14 +91,14 @@ def _against_stragglers(policy: Any, own: HeuristicSettings) -> Any:
 def _mlf_h(learned: Any, own: HeuristicSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import MlfH
 
-    return _against_stragglers(MlfH(_heuristic(own)), own)
+    return _against_stragglers(MlfH(own), own)
 
 
 def _srtf(learned: Any, own: ShortestSettings) -> Any:
-    from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
-    from jobcast.schedulers.tasks.priorities import SHORTEST
+    from jobcast.schedulers.tasks.mlf_h import MlfH
 
-    return MlfH(MlfHSettings(weights=SHORTEST, hold=own.hold), "srtf")
+    shortest = HeuristicSettings(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False, hold=own.hold)
+    return MlfH(shortest, "srtf")
 
 
 def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
@@ -166,22 +106,22 @@ def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_rl import MlfRl
 
     if isinstance(learned, Corrections):
-        return _against_stragglers(LearnedPriorities(learned, _heuristic(own)), own)
+        return _against_stragglers(LearnedPriorities(learned, own), own)
     # Of versions that were trained to pick one job and server after another.
-    return _against_stragglers(MlfRl(_networks("mlf_rl", learned), settings=_heuristic(own)), own)
+    return _against_stragglers(MlfRl(_networks("mlf_rl", learned), settings=own), own)
 
 
 def _mlf_c(learned: Any, own: ControlSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import LoadControl
 
-    return LoadControl(_mlf_h(None, own), "mlf_c", _control(own))
+    return LoadControl(_mlf_h(None, own), "mlf_c", own)
 
 
 def _mlfs(learned: Any, own: ControlSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import LoadControl
 
     policy = _mlf_h(None, own) if learned is None else _mlf_rl(learned, own)
-    return LoadControl(policy, "mlfs", _control(own))
+    return LoadControl(policy, "mlfs", own)
 
 
 def _device_rl(learned: Any, own: DeviceSettings) -> Any:

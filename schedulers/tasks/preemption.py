@@ -205,10 +205,6 @@ def place_or_swap(
     return placement(view, room)
 
 
-# Ours: a waiting job takes the place of running ones of less than half its priority.
-HOLD = 2.0
-
-
 def displace(
     view: TaskView, room: Room, wants: Wants, limits: Limits, packing: Packing, order: Ints, rank: Floats, hold: float
 ) -> None:

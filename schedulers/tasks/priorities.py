@@ -22,11 +22,8 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.compiled import F1, I1, njit, types
 from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.host_selection import DECISION_S, plain
+from jobcast.schedulers.tasks.mlfs_settings import Weights
 from jobcast.schedulers.tasks.packing import WANTS, Wants, wants_of
-from jobcast.schedulers.tasks.weights import Weights
-
-# Remaining time alone: the shortest first.
-SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
 
 
 @njit(types.void(WANTS, types.int64, types.float64, F1), cache=True)

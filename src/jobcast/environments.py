@@ -19,7 +19,7 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEU
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling, register
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, TaskCourses
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.task_workload import TaskWorkload
 from jobcast.simulator.workload import Workload
 from jobcast.testing import world
@@ -44,7 +44,7 @@ def tasks(
     betas : weights of the five objectives
     episode : how many jobs, servers, and what load
     """
-    courses = TaskCourses(_generated() if workload is None else workload, MlfHSettings(), drawn=episode)
+    courses = TaskCourses(_generated() if workload is None else workload, HeuristicSettings(), drawn=episode)
     return Scheduling(courses, FEATURES, courses.most, betas)
 
 

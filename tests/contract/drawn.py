@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args, get_origin
 
+from jobcast.domain.settings import values_of
 from jobcast.schedulers.registry import find_policy
-from jobcast.schedulers.settings import values_of
 from tests.contract.random_jobs import rng_of
 
 BY_KIND = {

@@ -2,7 +2,7 @@
 
 The log has no spans, so that a second run is looked at whenever anything may happen: what jobs hold by type and node is
 held against the cluster, and what they get done against the speedup tables. Taken from the engine and not recomputed:
-until when a job stands still after a change, and whether its nodes count as spread.
+until when a job stands still after a change, and of two types of GPUs whether its nodes count as spread.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from jobcast.domain import tolerance
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
-from tests.contract.random_jobs import check_same, dust_s, rng_of, rows_of
+from tests.contract.random_jobs import check_held, check_lives, check_same, dust_s, rng_of, rows_of
 from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
 
 SPEED = np.array([[1.0, 0.5], [0.5, 1.0], [1.0, 1.0], [1.0, 0.9]])
@@ -76,23 +76,12 @@ def check_elastic(name, seed):
     assert (log.end_s >= log.start_s).all()
     span_s = log.end_s.max() - log.submit_s.min()
     assert log.columns["gpu_s"].sum() <= log.total_gpus * (span_s + dust_s(log.end_s)) * (1 + 1e-9)
-    check_spans(log)
+    check_held(log)
+    check_lives(log)
+    assert (log.spans.until_s > log.spans.from_s).all()
+    assert (log.spans.from_s >= log.start_s[log.spans.job] - dust_s(log.end_s)).all()
     if log.events <= MOST_LOOKS:
         Walk(start(made), size_s).go()
-
-
-def check_spans(log):
-    """What was held when adds up to what was held, and never to more than there is; nobody holds before or after."""
-    spans, dust = log.spans, dust_s(log.end_s)
-    held = np.bincount(spans.job, spans.gpu_s, minlength=len(log))
-    assert held == pytest.approx(log.columns["gpu_s"], rel=1e-6, abs=16 * dust)
-    assert (spans.until_s > spans.from_s).all()
-    assert (spans.from_s >= log.start_s[spans.job] - dust).all()
-    assert (spans.until_s <= log.end_s[spans.job]).all()
-    instants = np.unique(spans.from_s)
-    for at_s in instants[:: max(1, len(instants) // 50)]:
-        now = (spans.from_s <= at_s) & (spans.until_s > at_s)
-        assert spans.gpus[now].sum() <= log.total_gpus + 1e-6
 
 
 class Walk:
@@ -158,6 +147,9 @@ class Walk:
                 [state.on_node[:, cluster.node_type == kind].sum(axis=1) for kind in range(gpus.shape[1])]
             )
             assert by_type.T[active] == pytest.approx(gpus, abs=1e-6)
+            if gpus.shape[1] == 1:
+                needed = np.ceil(gpus[:, 0] / cluster.node_gpus.max() - 1e-9)
+                assert (state.locality[active] == ((state.on_node[active] > 0).sum(axis=1) > needed)).all()
         total = gpus.sum(axis=1)
         speeds = np.array([
             np.interp(total[i], np.arange(jobs.speedup.shape[2]), jobs.speedup[jobs.model[j], state.locality[j]])

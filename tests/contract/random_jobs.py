@@ -11,12 +11,14 @@ from dataclasses import dataclass, fields
 from random import Random
 
 import numpy as np
+import pytest
 
 from jobcast.domain import tolerance
 
 EPOCHS_S = (0.0, 0.1, 1.7e9, -2e9, 7e9)
 """Where a run begins: 1906 to 2191."""
 GPUS = (1, 2, 3, 4, 8, 13, 16, 64)
+CLOCK_DEPENDENT = ("decision_s", "decision_max_s")
 
 
 def rng_of(name, seed):
@@ -144,24 +146,41 @@ def spans_by_job(log):
     return {seq: sorted(mine) for seq, mine in found.items()}
 
 
-def check_capacity(log, jobs, gpus, quotas=None):
-    """Never more GPUs held than there are; with `quotas` (pool -> GPUs), in each pool too."""
+def check_held(log, *, nodes=(), quotas=None, jobs=()):
+    """Never more GPUs held than there are, in all, of each node (GPUs) and, with `quotas`, in each pool of the jobs."""
     spans = log.spans
-    assert most_held(spans.from_s, spans.until_s, log.spans.gpus) <= gpus, "more GPUs are held than there are"
+
+    def held(here):
+        return most_held(spans.from_s[here], spans.until_s[here], spans.gpus[here])
+
+    assert held(spans.job >= 0) <= log.total_gpus + 1e-6, "more GPUs than there are"
+    for node, gpus in enumerate(nodes):
+        assert held(spans.node == node) <= gpus + 1e-6, f"node {node} of {gpus} GPUs has more in use"
     for pool, quota in (quotas or {}).items():
-        here = np.array([jobs[seq].pool == pool for seq in spans.job], dtype=bool)
-        held = most_held(spans.from_s[here], spans.until_s[here], log.spans.gpus[here])
-        assert held <= quota, f"pool {pool} holds {held} GPUs of {quota}"
+        here = np.array([jobs[job].pool == pool for job in spans.job], dtype=bool)
+        assert held(here) <= quota + 1e-6, f"pool {pool} of {quota} GPUs holds more"
+
+
+def check_lives(log):
+    """Nobody holds anything before its submission or after its end; what was metered is what was held."""
+    spans, dust = log.spans, dust_s(log.end_s, log.submit_s)
+    assert (spans.until_s >= spans.from_s).all()
+    assert (spans.from_s >= log.submit_s[spans.job] - dust).all()
+    assert (spans.until_s <= log.end_s[spans.job] + dust).all(), "a job holds GPUs after its end"
+    if "gpu_s" in log.columns:
+        held_s = np.bincount(spans.job, spans.gpu_s, minlength=len(log))
+        assert held_s == pytest.approx(log.columns["gpu_s"], rel=1e-6, abs=16 * dust), "spans are not what was metered"
 
 
 def check_same(first, second, *, but=()):
-    """Two logs are equal, bit by bit; `but` names what is read off a clock."""
+    """Two logs are equal, bit by bit, but for what is read off a clock and what `but` names."""
+    but = {*CLOCK_DEPENDENT, *but}
     told, again = (
         each if isinstance(each, Mapping) else {one.name: getattr(each, one.name) for one in fields(each)}
         for each in (first, second)
     )
-    assert told.keys() - set(but) == again.keys() - set(but)
-    for name in told.keys() - set(but):
+    assert told.keys() - but == again.keys() - but
+    for name in told.keys() - but:
         one, two = told[name], again[name]
         if isinstance(one, Mapping) or hasattr(one, "__dataclass_fields__"):
             check_same(one, two, but=but)

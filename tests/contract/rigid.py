@@ -18,7 +18,7 @@ from jobcast.domain.training import Phase, Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.experiments.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.registry import local_policies, make_policy, make_rule
+from jobcast.schedulers.registry import find_policy, local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel import StepRates, gavel_rounds
@@ -28,7 +28,7 @@ from tests.contract.drawn import drawn
 from tests.contract.random_jobs import (
     GPUS,
     Recorder,
-    check_capacity,
+    check_held,
     check_run,
     check_same,
     dust_s,
@@ -130,7 +130,8 @@ def check_pools(name, seed):
     (log, policy), (again, _) = run_pools(name, case), run_pools(name, case)
     check_same(log, again)
     check_run(log, workload.jobs, resume_s=workload.resume_s)
-    check_capacity(log, workload.jobs, workload.total_gpus, workload.quotas() if name in NOT_LENT else None)
+    assert find_policy(name.removesuffix(" locality")).preempts or not log.preemptions.any()
+    check_held(log, quotas=workload.quotas() if name in NOT_LENT else None, jobs=workload.jobs)
     if workload.servers:
         check_cells(log, workload, policy.decisions)
     # Who overtakes in a quota delays whom they pass.
@@ -155,7 +156,7 @@ def check_begun(name, seed):
     source = sources(rng_of(name, seed), begun)[forecasts]()
     log = replay(begun, make_policy(name, source, settings), source)
     assert np.isfinite(log.end_s).all()
-    check_capacity(log, begun.jobs, begun.total_gpus, begun.quotas() if name in NOT_LENT else None)
+    check_held(log, quotas=begun.quotas() if name in NOT_LENT else None, jobs=begun.jobs)
     for job, start_s, end_s in zip(begun.jobs, log.start_s, log.end_s, strict=True):
         assert start_s == held.get(job.job_id, start_s)
         assert end_s >= now_s
@@ -253,7 +254,7 @@ def check_rounds(name, seed):
         again = replay(workload, policies[1])
         check_run(log, workload.jobs, lost_s=workload.restart_s)
     check_same(log, again)
-    check_capacity(log, workload.jobs, workload.total_gpus)
+    check_held(log)
 
 
 def seats_checked(policy, nodes):
@@ -321,7 +322,7 @@ def check_scaling(name, seed):
     (log, stretches), (again, others) = runs
     assert (log.start_s.tolist(), log.end_s.tolist()) == (again.start_s.tolist(), again.end_s.tolist())
     assert stretches == others
-    check_capacity(log, [], gpus)
+    check_held(log)
     columns = (log.spans.job, log.spans.from_s, log.spans.until_s, log.spans.gpus)
     spans = list(zip(*(column.tolist() for column in columns), strict=True))
     for seq, (work, ran) in enumerate(zip(works, stretches, strict=True)):

@@ -18,6 +18,7 @@ from jobcast.pipelines.experiments.worlds import LIVING
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.registry import BUILT_IN, local_policies, names_of
 from tests.contract import elastic, energy, rigid, tasks, worlds
+from tests.contract.random_jobs import check_held
 
 RUNS = 10_000
 FEW, MANY = 1, 115
@@ -102,7 +103,7 @@ def test_what_does_not_hold_is_found(made, name):
     with pytest.raises(AssertionError):
         experiment.work(replace(log, spans=short))
     with pytest.raises(AssertionError, match="more GPUs than there are"):
-        worlds.check_held(replace(log, spans=replace(spans, gpus=spans.gpus + log.total_gpus)), experiment)
+        check_held(replace(log, spans=replace(spans, gpus=spans.gpus + log.total_gpus)))
 
 
 def test_they_are_as_many_as_they_should_be():

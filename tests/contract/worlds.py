@@ -27,12 +27,11 @@ from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
 from tests.contract import elastic, energy, tasks
 from tests.contract.drawn import drawn
-from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
+from tests.contract.random_jobs import check_held, check_lives, check_same, dust_s, rng_of, rows_of
 from tests.contract.rigid import NOT_LENT, sources
 from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.tasks.test_task_properties import last_seen
 
-CLOCK_DEPENDENT = ("decision_s", "decision_max_s")
 SOLVED = ("shockwave", "ossp", "allox")
 """Each round is a programme: few jobs, few rounds."""
 EVENT_DUST_S = energy.EVENT_DUST_S
@@ -67,33 +66,14 @@ class Experiment:
 def check(made: Experiment) -> None:
     """What holds of every run."""
     log, again = made.run(), made.run()
-    check_same(log, again, but=CLOCK_DEPENDENT)
+    check_same(log, again)
     dust = dust_s(log.end_s, log.submit_s)
     assert np.isfinite(log.end_s).all(), "a job never ended"
     assert (log.start_s >= log.submit_s - dust).all(), "a job started before it was submitted"
     assert (log.end_s >= log.start_s).all()
-    check_held(log, made)
+    check_held(log, nodes=made.sizes, quotas=made.quotas, jobs=made.workload.jobs)
+    check_lives(log)
     made.work(log)
-
-
-def check_held(log: RunLog, made: Experiment) -> None:
-    """Never more than there is: in all, of each node, of each pool; nobody holds anything before or after."""
-    spans, dust = log.spans, dust_s(log.end_s, log.submit_s)
-    assert (spans.until_s >= spans.from_s).all()
-    assert (spans.from_s >= log.submit_s[spans.job] - dust).all()
-    assert (spans.until_s <= log.end_s[spans.job] + dust).all(), "a job holds GPUs after its end"
-    assert most_held(spans.from_s, spans.until_s, spans.gpus) <= log.total_gpus + 1e-6, "more GPUs than there are"
-    for node, gpus in enumerate(made.sizes):
-        here = spans.node == node
-        held = most_held(spans.from_s[here], spans.until_s[here], spans.gpus[here])
-        assert held <= gpus + 1e-6, f"node {node} of {gpus} GPUs has {held} in use"
-    for pool, quota in made.quotas.items():
-        mine = np.array([made.workload.jobs[job].pool == pool for job in spans.job], dtype=bool)
-        held = most_held(spans.from_s[mine], spans.until_s[mine], spans.gpus[mine])
-        assert held <= quota + 1e-6, f"pool {pool} of {quota} GPUs holds {held}"
-    if "gpu_s" in log.columns:
-        held_s = np.bincount(spans.job, spans.gpu_s, minlength=len(log))
-        assert held_s == pytest.approx(log.columns["gpu_s"], rel=1e-6, abs=16 * dust), "spans are not what was metered"
 
 
 class Stretch(NamedTuple):

@@ -5,6 +5,7 @@ import pytest
 from jobcast.domain import memory
 from jobcast.domain.errors import ConfigError, MemoryLimitError
 from jobcast.domain.memory import memory_limit, need_memory, parse_memory
+from tests.shared import refused
 
 
 @pytest.mark.parametrize(
@@ -17,22 +18,19 @@ def test_sizes(text, size):
 
 @pytest.mark.parametrize("text", ["", "lots", "-4GB", "0", "4 gigabytes", "1e9", "nan"])
 def test_what_is_no_size(text):
-    with pytest.raises(ConfigError, match="write a size such as 4GB"):
-        parse_memory(text)
+    refused(ConfigError, "write a size such as 4GB", parse_memory, text)
 
 
 def test_the_nearest_limit_holds(monkeypatch):
     monkeypatch.setenv(memory.VARIABLE, "2KB")
     need_memory(2000, "a")
-    with pytest.raises(MemoryLimitError, match=r"^a needs about 2\.0 KB of memory, the limit is 2\.0 KB; narrow"):
-        need_memory(2001, "a")
+    refused(MemoryLimitError, r"^a needs about 2\.0 KB of memory, the limit is 2\.0 KB; narrow", need_memory, 2001, "a")
     with memory_limit(3000):
         need_memory(2500, "a")
         with memory_limit(10), pytest.raises(MemoryLimitError):
             need_memory(11, "a")
         need_memory(2500, "a")
-    with pytest.raises(MemoryLimitError):
-        need_memory(2500, "a")
+    refused(MemoryLimitError, "", need_memory, 2500, "a")
 
 
 def test_the_default_is_half_of_what_is_free(monkeypatch, tmp_path):
@@ -41,5 +39,4 @@ def test_the_default_is_half_of_what_is_free(monkeypatch, tmp_path):
     need_memory(1e18, "where the system tells nothing, anything")
     (tmp_path / "meminfo").write_text("MemTotal:       16 kB\nMemAvailable:    8 kB\n")
     need_memory(4096, "a")
-    with pytest.raises(MemoryLimitError, match=r"the limit is 4\.1 KB"):
-        need_memory(4097, "a")
+    refused(MemoryLimitError, r"the limit is 4\.1 KB", need_memory, 4097, "a")

@@ -7,14 +7,13 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.optstop import OptStop, Standing, Stop
+from tests.shared import refused
 
 RULE = OptStop(confidence=0.95, tolerance=0.01, even=0.5, stall_share=0.1)
 
 
-def standing(achieved=0.8, earlier=0.7, mean=0.9, below=0.02, above=0.02, direction=1.0, sure=True, n=1) -> Standing:
-    numbers = (np.full(n, value) for value in (achieved, earlier))
-    rest = (np.full(n, value) for value in (mean, below, above, direction))
-    return Standing(*numbers, np.full(n, sure), *rest)
+def standing(achieved=0.8, earlier=0.7, mean=0.9, below=0.02, above=0.02, direction=1.0, sure=True) -> Standing:
+    return Standing(*(np.full(1, value) for value in (achieved, earlier, sure, mean, below, above, direction)))
 
 
 def falling(risen: Standing) -> Standing:
@@ -49,60 +48,46 @@ def test_a_probability_by_hand():
     assert falling(run).miss_probability(0.08)[0] == pytest.approx(0.8413, abs=1e-4)
 
 
+LEVEL = {"achieved": 0.9, "earlier": 0.9, "mean": 0.9}
+CERTAIN = {"achieved": 0.85, "below": 0.0, "above": 0.0}
+NAN = float("nan")
+
+
 @pytest.mark.parametrize(
-    ("mean", "earlier", "told"),
+    ("run", "asked", "told"),
     [
-        # 1 % of 0.9 is 0.009: the forecast may lie up to 0.909, the gain must be less than 0.009
-        (0.908, 0.895, Stop.LEVEL),
-        (0.910, 0.895, Stop.GO_ON),
-        (0.908, 0.890, Stop.GO_ON),
-        (0.905, np.nan, Stop.GO_ON),
+        # level where forecast and measurements say so: 1 % of 0.9 is 0.009, up to which the forecast may lie above, and
+        # less than which the gain must be
+        ({**LEVEL, "earlier": 0.895, "mean": 0.908}, {}, Stop.LEVEL),
+        ({**LEVEL, "earlier": 0.895, "mean": 0.910}, {}, Stop.GO_ON),
+        ({**LEVEL, "earlier": 0.890, "mean": 0.908}, {}, Stop.GO_ON),
+        ({**LEVEL, "earlier": NAN, "mean": 0.905}, {}, Stop.GO_ON),
+        # level, but for its target alone, or short of it
+        (LEVEL, {"target": 0.91, "wants_best": False}, Stop.GO_ON),
+        (LEVEL, {"target": 0.89, "wants_best": True}, Stop.LEVEL),
+        (LEVEL, {"target": 0.91, "wants_best": True}, Stop.GO_ON),
+        (LEVEL, {"wants_best": True}, Stop.LEVEL),
+        # for its best it goes on beyond the target
+        ({}, {"target": 0.5, "wants_best": True}, Stop.GO_ON),
+        # before the direction is known nothing is stopped
+        ({**LEVEL, "sure": False}, {"target": 0.1, "wants_best": False}, Stop.GO_ON),
+        ({**LEVEL, "sure": False}, {"target": 0.999, "wants_best": False}, Stop.GO_ON),
+        # young runs are not given up
+        ({"earlier": NAN}, {"target": 0.99}, Stop.GO_ON),
+        ({}, {"target": 0.99}, Stop.HOPELESS),
+        # nor what is not known
+        *(({**LEVEL, unknown: NAN}, {"target": 0.99}, Stop.GO_ON) for unknown in ("achieved", "mean", "above")),
+        # a certain forecast is taken at its word
+        (CERTAIN, {"target": 0.9}, Stop.GO_ON),
+        (CERTAIN, {"target": 0.91}, Stop.HOPELESS),
     ],
 )
-def test_a_run_is_level_when_forecast_and_measurements_say_so(mean, earlier, told):
-    assert RULE.decide(standing(achieved=0.9, earlier=earlier, mean=mean)).tolist() == [told]
-
-
-def test_a_run_for_its_target_alone_is_not_stopped_at_a_level():
-    level = standing(achieved=0.9, earlier=0.9, mean=0.9)
-    assert RULE.decide(level, target=0.91, wants_best=False).tolist() == [Stop.GO_ON]
-    assert RULE.decide(level, target=0.89, wants_best=True).tolist() == [Stop.LEVEL]
-
-
-def test_a_run_short_of_its_target_is_not_level():
-    short = standing(achieved=0.9, earlier=0.9, mean=0.9)
-    assert RULE.decide(short, target=0.91, wants_best=True).tolist() == [Stop.GO_ON]
-    assert RULE.decide(short, wants_best=True).tolist() == [Stop.LEVEL]
-
-
-def test_a_run_for_its_best_goes_on_beyond_the_target():
-    assert RULE.decide(standing(), target=0.5, wants_best=True).tolist() == [Stop.GO_ON]
-
-
-def test_nothing_is_stopped_before_the_direction_is_known():
-    run = standing(achieved=0.9, earlier=0.9, mean=0.9, sure=False, n=2)
-    assert RULE.decide(run, target=[0.1, 0.999], wants_best=False).tolist() == [Stop.GO_ON, Stop.GO_ON]
-
-
-def test_young_runs_are_not_given_up():
-    young = standing(earlier=np.nan)
-    assert RULE.decide(young, target=0.99).tolist() == [Stop.GO_ON]
-    assert RULE.decide(replace(young, earlier=np.array([0.7])), target=0.99).tolist() == [Stop.HOPELESS]
+def test_when_a_run_is_level_or_hopeless_and_when_it_goes_on(run, asked, told):
+    assert RULE.decide(standing(**run), **asked).tolist() == [told]
 
 
 def test_runs_are_given_up_only_where_that_is_wanted():
     assert replace(RULE, give_up=False).decide(standing(), target=0.99).tolist() == [Stop.GO_ON]
-
-
-@pytest.mark.parametrize("unknown", ["achieved", "mean", "above"])
-def test_what_is_not_known_stops_nothing(unknown):
-    run = replace(standing(achieved=0.9, earlier=0.9, mean=0.9), **{unknown: np.array([np.nan])})
-    assert RULE.decide(run, target=0.99).tolist() == [Stop.GO_ON]
-
-
-def test_a_certain_forecast_is_taken_at_its_word():
-    known = standing(achieved=0.85, earlier=0.7, mean=0.9, below=0.0, above=0.0, n=2)
-    assert RULE.decide(known, target=[0.9, 0.91]).tolist() == [Stop.GO_ON, Stop.HOPELESS]
 
 
 def test_hundreds_at_once_are_decided_each_on_its_own():
@@ -126,5 +111,4 @@ def test_hundreds_at_once_are_decided_each_on_its_own():
     [({"confidence": 0.3}, "confidence must be in"), ({"tolerance": -0.1}, "tolerance"), ({"even": 1.0}, "even")],
 )
 def test_numbers_outside_of_their_range_are_refused(given, told):
-    with pytest.raises(ConfigError, match=told):
-        OptStop(**given)
+    refused(ConfigError, told, OptStop, **given)

@@ -5,18 +5,10 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.switches import ALL_SHARE, Switch, Switches
+from jobcast.domain.switches import Switch, Switches
 
 INSTANTS = st.integers(0, 20).map(float)
 ROWS = st.builds(Switch, st.sampled_from("ab"), st.sampled_from((5, 60)), INSTANTS, st.booleans())
-
-
-def test_the_newest_switch_of_the_pool_and_horizon_counts():
-    switches = Switches((Switch("a", 60, 100.0, False), Switch("a", 60, 200.0, True), Switch("a", 5, 150.0, False)))
-    assert [switches.shares("a", 3600.0, at) for at in (99.9, 100.0, 199.9, 200.0)] == [True, False, False, True]
-    assert [switches.shares("a", 300.0, at) for at in (149.0, 150.0, 1e9)] == [True, False, False]
-    assert switches.shares("b", 3600.0, 150.0)
-    assert ALL_SHARE.shares("a", 3600.0, 0.0)
 
 
 @given(st.lists(ROWS, max_size=8), st.sampled_from("abc"), st.sampled_from((5, 60, 720)), INSTANTS)

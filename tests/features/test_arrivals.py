@@ -1,6 +1,5 @@
 """Features of arrivals, by hand: every window with events on both of its edges."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -46,43 +45,6 @@ def test_one_name_a_column():
     assert len(feature_names()) == N_COLUMNS == len(set(feature_names()))
 
 
-def test_time_since_the_last_events():
-    pool = pool_of([(T - 100, T - 90, T - 30, 1), (T + 1, T + 2, T + 3, 1)])
-    row = at(pool)
-    assert row["log_since_arrival_s"] == pytest.approx(math.log(101))
-    assert row["log_since_completion_s"] == pytest.approx(math.log(31))
-    long_ago = pool_of([(0, 1, 2, 1)])
-    assert at(long_ago)["log_since_arrival_s"] == pytest.approx(math.log1p(QUIET))
-
-
-def test_gaps_between_jobs_by_hand():
-    # gaps of 3, 1 and 5 s: mean 3, squares 0 + 4 + 4
-    row = at(arrivals(T - 20, T - 17, T - 16, T - 11))
-    assert row["log_mean_gap_s"] == pytest.approx(math.log1p(3))
-    assert row["log_median_gap_s"] == pytest.approx(math.log1p(3))
-    assert row["log_last_gap_s"] == pytest.approx(math.log1p(5))
-    assert row["cv_gap"] == pytest.approx(math.sqrt(8 / 3) / 3)
-    at_once = at(arrivals(T - 20, T - 20, T - 20))
-    assert [at_once[name] for name in ("log_mean_gap_s", "log_median_gap_s", "log_last_gap_s", "cv_gap")] == [0.0] * 4
-    close = at(arrivals(T - 20, T - 19.9, T - 19.5))
-    assert close["cv_gap"] == pytest.approx(0.15 / 0.25)
-    single = at(arrivals(T - 20, T - 17))
-    assert [single["log_mean_gap_s"], single["log_last_gap_s"]] == [pytest.approx(math.log1p(3))] * 2
-
-
-@pytest.mark.parametrize(
-    ("times", "k", "expected"),
-    [
-        ((T - 20, T - 20, T - 20), MINUTES_5, 1.0),  # no mean rate: the next may come at any time
-        ((T - 20, T - 19.9, T - 19.5), 0.25, 1 - math.exp(-1)),
-        ((T - 8, T - 4), 4.0, 1 - math.exp(-1)),
-        ((T - 14, T - 4), 6.0, (1 + 1 - math.exp(-0.6)) / 2),  # the one gap of 10 s is longer than 4, and not than 10
-    ],
-)
-def test_renewal_by_hand(times, k, expected):
-    assert at(arrivals(*times), k=k)["renewal_probability"] == pytest.approx(expected)
-
-
 def test_shape_and_column_order_over_instants_and_horizons():
     pool = arrivals(T, T + 400)
     rows = arrival_features(pool, [T, T + 300, T + 600], [MINUTES_5, HOUR])
@@ -90,13 +52,34 @@ def test_shape_and_column_order_over_instants_and_horizons():
     assert rows[:, :, feature_names().index("arrivals_last_1k")].tolist() == [[1, 1], [1, 1], [1, 2]]
 
 
-def test_horizons_may_be_short():
-    assert at(arrivals(T - 0.75, T - 0.25), k=0.5)["arrivals_last_1k"] == 1.0
-
-
 def test_refuses_descending_instants_and_empty_horizons():
     refused(ValueError, "ascending", arrival_features, pool_of([]), [2.0, 1.0], [MINUTES_5])
     refused(ValueError, "positive", arrival_features, pool_of([]), [1.0], [MINUTES_5, 0.0])
+
+
+def assert_written_plainly(history, ticks, k):
+    rows = arrival_features(history, ticks, [k])[:, 0]
+    for tick, row in zip(ticks, rows, strict=True):
+        expected = plain_features(history, tick, k)
+        for name, value in zip(feature_names(), row, strict=True):
+            assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-9), (name, tick, k)
+
+
+@pytest.mark.parametrize(
+    ("times", "k"),
+    [
+        ((0,), MINUTES_5),  # longer ago than is counted
+        ((T - 20, T - 20, T - 20), MINUTES_5),  # no mean rate: the next may come at any time
+        ((T - 20, T - 17), MINUTES_5),
+        ((T - 20, T - 17, T - 16, T - 11), MINUTES_5),
+        ((T - 20, T - 19.9, T - 19.5), 0.25),  # more than one a second
+        ((T - 0.75, T - 0.25), 0.5),
+        ((T - 8, T - 4), 4.0),  # no gap is longer than the time waited
+        ((T - 14, T - 4), 6.0),  # the one gap is longer than 4 s, and not than 10
+    ],
+)
+def test_agrees_with_masks_over_a_few_arrivals(times, k):
+    assert_written_plainly(arrivals(*times), [T], k)
 
 
 @given(
@@ -110,11 +93,7 @@ def test_agrees_with_masks_over_all_events(seed, n_jobs, style, share):
     last = history.arrival_s[-1] if n_jobs else DAY
     ticks = np.floor(np.array([0.3, 0.6, 1.0]) * share * last / 60) * 60
     for k in (MINUTES_5, HOUR, HALF_DAY):
-        rows = arrival_features(history, ticks, [k])[:, 0]
-        for tick, row in zip(ticks, rows, strict=True):
-            expected = plain_features(history, tick, k)
-            for name, value in zip(feature_names(), row, strict=True):
-                assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-9), (name, tick, k)
+        assert_written_plainly(history, ticks, k)
 
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)
@@ -135,31 +114,21 @@ def ticks_over(history, step_s):
 
 
 @given(pool=pools, step_s=st.sampled_from([3600.0, 7300.5]))
-def test_training_rows_are_serving_rows(pool, step_s):
-    history = random_pool(*pool)
-    ticks = ticks_over(history, step_s)
-    batch = arrival_features(history, ticks, HORIZONS_S)
-    loads = window_loads(history, ticks, 3600.0, 10)
-    largest = sliding_max(history, ticks, 43200.0, 8)
-    for i, tick in enumerate(ticks):
-        live = known_at(history, tick)
-        assert np.array_equal(arrival_features(live, [tick], HORIZONS_S)[0], batch[i])
-        assert np.array_equal(window_loads(live, [tick], 3600.0, 10)[0], loads[i])
-        assert sliding_max(live, [tick], 43200.0, 8)[0] == largest[i]
-
-
-@given(pool=pools, step_s=st.sampled_from([3600.0, 7300.5]))
-def test_rows_that_are_kept_up_are_training_rows(pool, step_s):
+def test_training_rows_are_serving_rows_whether_made_anew_or_kept_up(pool, step_s):
     """Instants that ascend, stay, and go back; a history that grows, and a whole one; pools at different instants."""
     history = random_pool(*pool)
     ticks = ticks_over(history, step_s)
-    batch = load_features(history, ticks, HORIZONS_S)
+    batch, arrived = load_features(history, ticks, HORIZONS_S), arrival_features(history, ticks, HORIZONS_S)
+    loads, largest = window_loads(history, ticks, 3600.0, 10), sliding_max(history, ticks, 43200.0, 8)
     kept = InstantFeatures(HORIZONS_S)
     for i in [*range(ticks.size), *range(ticks.size // 2, ticks.size, 3)]:
-        live, other = known_at(history, ticks[i]), min(i + 1, ticks.size - 1)
-        rows = kept.rows(["live", "whole"], [live, history], [ticks[i], ticks[other]])
+        tick, live, other = ticks[i], known_at(history, ticks[i]), min(i + 1, ticks.size - 1)
+        rows = kept.rows(["live", "whole"], [live, history], [tick, ticks[other]])
         assert np.array_equal(rows[0], batch[i])
         assert np.array_equal(rows[1], batch[other])
+        assert np.array_equal(arrival_features(live, [tick], HORIZONS_S)[0], arrived[i])
+        assert np.array_equal(window_loads(live, [tick], 3600.0, 10)[0], loads[i])
+        assert sliding_max(live, [tick], 43200.0, 8)[0] == largest[i]
 
 
 def test_a_start_counts_the_ends_of_its_instant_that_are_told_later():
@@ -179,19 +148,6 @@ def test_read_only_columns_give_the_same_rows():
         getattr(history, name).flags.writeable = False
     ticks.flags.writeable = False
     assert np.array_equal(arrival_features(history, ticks, HORIZONS_S), expected)
-
-
-def test_training_rows_are_serving_rows_on_philly(philly):
-    from jobcast.traces.history import pool_histories
-    from jobcast.traces.readers import read_trace
-
-    trace = read_trace(philly / "philly_jobs.csv")
-    ticks = np.arange(np.ceil(trace.submit_s[0] / 300) * 300, trace.submit_s[-1], 300.0)
-    for history in pool_histories(trace).values():
-        batch = arrival_features(history, ticks, HORIZONS_S)
-        for i in range(0, ticks.size, 997):
-            live = arrival_features(known_at(history, ticks[i]), ticks[i : i + 1], HORIZONS_S)
-            assert np.array_equal(live[0], batch[i])
 
 
 def test_sets_are_cumulative_and_end_with_all_columns():

@@ -31,15 +31,9 @@ def corpus(histories):
 
 
 def same(one, other):
-    return (one.pools, one.horizons_min, one.feature_names) == (
-        other.pools,
-        other.horizons_min,
-        other.feature_names,
-    ) and all(
-        getattr(one, name).dtype == getattr(other, name).dtype
-        and np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ARRAYS
-    )
+    told = [[getattr(corpus, name) for name in ("pools", "horizons_min", "feature_names")] for corpus in (one, other)]
+    arrays = [(getattr(one, name), getattr(other, name)) for name in ARRAYS]
+    return told[0] == told[1] and all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in arrays)
 
 
 def test_grid_holds_its_beginning_and_not_its_end():

@@ -11,10 +11,10 @@ from jobcast.features.arrivals import arrival_features
 from jobcast.features.durations import duration_rows
 from jobcast.features.loads import window_loads
 from jobcast.models.duration_data import DurationData
-from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 HORIZONS_MIN = (5.0, 60.0, 720.0)
 JOB = st.tuples(
@@ -24,20 +24,10 @@ JOB = st.tuples(
 
 
 def whole_trace(jobs):
-    rows = [
-        {
-            "job_id": f"{number:03d}",
-            "pool": pool,
-            "submit_time": float(submit),
-            "duration": float(run),
-            "gpus": gpus,
-            "start_time": float(submit + wait),
-            "end_time": float(submit + wait + run),
-            "user": f"u{number % 3}",
-        }
-        for number, (pool, submit, wait, run, gpus) in enumerate(jobs)
-    ]
-    return Trace.from_frame(pl.DataFrame(rows), name="t")
+    pools, submit_s, wait_s, run_s, gpus = (np.array(column) for column in zip(*jobs, strict=True))
+    times = {"start_time": submit_s + wait_s, "duration": 1.0 * run_s, "end_time": submit_s + wait_s + run_s}
+    users = [f"u{number % 3}" for number in range(len(jobs))]
+    return Trace.from_frame(frame_of(submit_s, pool=pools, gpus=gpus, user=users, **times), name="t")
 
 
 def dumped(whole, at_s):
@@ -84,32 +74,3 @@ def test_what_has_not_ended_is_no_lesson(jobs, at_s):
         assert np.array_equal(getattr(learnt, name), getattr(then, name), equal_nan=True)
     over, _, end_s = finished_jobs(dump, None, None)
     assert (len(over), end_s) == (ended, dump.end_s[dump.ended].max())
-
-
-@settings(max_examples=30)
-@given(st.lists(JOB, min_size=1, max_size=30), st.integers(1, 12_000), st.integers(0, 30_000))
-def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_s):
-    dump = dumped(whole_trace(jobs), at_s)
-    listed, durations = dump.to_jobs()
-    history = RunHistory(dump.pools, EarlierJobs(listed, dump.start_s, dump.end_s, durations))
-    history.advance(at_s + later_s)
-    assert len(history.finished_since(0)) == dump.ended.sum()
-    for pool, rows in pool_histories(dump).items():
-        seen = history.pool(pool)
-        for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
-            assert np.array_equal(getattr(seen, name), getattr(rows, name)), name
-
-
-@settings(max_examples=20)
-@given(st.lists(JOB, min_size=1, max_size=20), st.lists(JOB, max_size=20))
-def test_jobs_of_cores_alone_change_no_features(jobs, others):
-    plain = whole_trace(jobs)
-    mixed = (
-        pl.concat([plain.jobs, whole_trace(others).jobs.with_columns(pl.lit(0, pl.Int64).alias("gpus"))])
-        if others
-        else plain.jobs
-    )
-    ids = pl.Series("job_id", [f"{number:03d}" for number in range(len(mixed))])
-    trace = Trace.from_frame(mixed.with_columns(ids), name="t").on_gpus
-    assert trace.dropped == ({"no GPUs": len(others)} if others else {})
-    assert np.array_equal(duration_rows(trace, HORIZONS_MIN), duration_rows(plain, HORIZONS_MIN), equal_nan=True)

@@ -1,11 +1,9 @@
 """What is known of jobs like a submitted one: by hand, batch against live, and no look ahead."""
 
 import math
-from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,20 +30,17 @@ from jobcast.features.load_features import load_features
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace, ends_known_after
+from tests import scenarios
+from tests.scenarios import frame_of
 
 HORIZONS_MIN = (1, 10)
 COLUMNS = duration_columns(HORIZONS_MIN)
 GRAIN_S = 60.0
 
 
-def trace(rows):
-    """Rows of (submit_s, duration_s, pool, gpus, user, tag), and optionally start_s."""
-    names = ("submit_time", "duration", "pool", "gpus", "user", "tag")
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    columns["job_id"] = [f"{i:05d}" for i in range(len(rows))]
-    if rows and len(rows[0]) > len(names):
-        columns["start_time"] = [row[6] for row in rows]
-    return Trace.from_frame(pl.DataFrame(columns), name="test")
+def trace(rows, **columns):
+    """Rows of (submit_s, duration_s, pool, gpus, user, tag), and optionally start_s; further columns by name."""
+    return scenarios.trace_of("submit_time duration pool gpus user tag start_time", rows, **columns)
 
 
 def row(submit_s, duration_s, pool="a", gpus=1, user="", tag=""):
@@ -80,10 +75,9 @@ def test_a_burst_is_of_one_hour():
 
 
 def test_bursts_are_of_a_user_else_of_the_account():
-    made = trace([row(0, 60, user=user) for user in ("u", "v", "", "u")])
-    told = Trace.from_frame(made.jobs.with_columns(account=pl.lit("x")), name="test")
-    assert burst_numbers(told).tolist() == [0, 1, 2, 0]
-    assert burst_numbers(made).tolist() == [0, 1, 2, 0]
+    rows = [row(0, 60, user=user) for user in ("u", "v", "", "u")]
+    for account in ({}, {"account": "x"}):
+        assert burst_numbers(trace(rows, **account)).tolist() == [0, 1, 2, 0]
 
 
 def test_groups_by_hand():
@@ -187,7 +181,7 @@ def test_a_job_never_sees_itself():
 
 @st.composite
 def runs(draw):
-    """Jobs that wait, run and end, in the trace's order; many ties; some never start."""
+    """Jobs that wait, run and end, in the trace's order, with many ties; ends may be known late, and limits be told."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 70))
     grain = draw(st.sampled_from([1.0, GRAIN_S, 1e-3]))
@@ -198,7 +192,9 @@ def runs(draw):
         (str(rng.choice(["a", "b"])), int(rng.choice([1, 2, 3])), *(str(rng.choice(["", "x", "y"])) for _ in range(2)))
         for _ in range(n)
     ]
-    return trace([(submit[i], duration[i], *names[i], start[i]) for i in range(n)])
+    limits = {"account": "x", "time_limit_s": rng.choice([600.0, 3600.0, None], n).tolist()}
+    with ends_known_after(draw(st.sampled_from([0.0, GRAIN_S, 3600.0]))):
+        return trace([(submit[i], duration[i], *names[i], start[i]) for i in range(n)], **limits)
 
 
 def started(told, group, depth, how):
@@ -225,40 +221,14 @@ def test_started_jobs_by_hand():
 
 
 def test_what_a_job_asks_for():
-    rows = pl.DataFrame(
-        {
-            "job_id": ["0", "1", "2", "3"],
-            "submit_time": [0.0, 100.0, 200.0, 21_600.0],
-            "duration": [60.0, 60.0, 60.0, 60.0],
-            "pool": ["a"] * 4,
-            "gpus": [1] * 4,
-            "account": ["x"] * 4,
-            "time_limit_s": [3600.0, 7200.0, 3600.0, None],
-        }
-    )
-    made = Trace.from_frame(rows, name="limits")
+    limits = {"account": "x", "time_limit_s": [3600.0, 7200.0, 3600.0, None]}
+    made = trace([row(at_s, 60) for at_s in (0, 100, 200, 21_600)], **limits)
     told = [dict(zip(COLUMNS, one, strict=True)) for one in duration_rows(made, HORIZONS_MIN).tolist()]
     assert [counts(one, "user")[0] for one in told] == [0, 1, 2, 3]
     assert [counts(one, "request")[0] for one in told] == [0, 0, 1, 0]
     assert told[2]["log limit s"] == pytest.approx(math.log(3600))
     assert math.isnan(told[3]["log limit s"])
     assert (told[3]["day sin"], told[3]["day cos"]) == pytest.approx((1.0, 0.0))
-    jobs, duration_s = made.to_jobs()
-    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.end_s, duration_s))
-    history.advance(1e6)
-    tracker = DurationTracker(HORIZONS_MIN)
-    tracker.catch_up(history)
-    assert np.array_equal(tracker.rows(jobs), duration_rows(made, HORIZONS_MIN), equal_nan=True)
-
-
-@given(runs())
-def test_rows_may_be_asked_for_later(made):
-    jobs, duration_s = made.to_jobs()
-    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.end_s, duration_s))
-    history.advance(float(made.submit_s[-1]) + 500.0)
-    tracker = DurationTracker(HORIZONS_MIN)
-    tracker.catch_up(history)
-    assert np.array_equal(tracker.rows(jobs), duration_rows(made, HORIZONS_MIN), equal_nan=True)
 
 
 def test_depths_count_the_last_ones():
@@ -278,68 +248,36 @@ def test_counts_are_found_in_rows():
     assert group_counts(rows, "pool_width", 20, 3)[2].tolist() == [1, 1, 0]
 
 
+def followed(made):
+    """Jobs of a trace, a run of them as it tells, and what follows that run."""
+    jobs, run_s = made.to_jobs()
+    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.known_s, run_s))
+    return jobs, history, DurationTracker(HORIZONS_MIN)
+
+
 @given(runs())
-def test_live_rows_are_batch_rows(made):
+def test_live_rows_are_batch_rows_and_may_be_asked_for_later(made):
     rows = duration_rows(made, HORIZONS_MIN)
-    jobs, duration_s = made.to_jobs()
-    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.end_s, duration_s))
-    tracker = DurationTracker(HORIZONS_MIN)
+    jobs, history, tracker = followed(made)
     for job in jobs:
         history.advance(job.submit_s)
         tracker.catch_up(history)
         assert np.array_equal(tracker.row(job), rows[job.seq], equal_nan=True)
-
-
-def ended(seq, end_s, duration_s, pool="a"):
-    return SimpleNamespace(job=Job(seq, str(seq), pool, 0.0, 1), end_s=end_s, duration_s=duration_s)
-
-
-def test_catches_up_with_a_run():
-    class Run:
-        now_s, pools = 0.0, ("a",)
-        events = RunHistory(("a",))
-        jobs = tuple(ended(i, float(i), 30.0) for i in range(5))
-
-        def finished_since(self, count):
-            return self.jobs[count:]
-
-        def started_since(self, count):
-            return ()
-
-        def pool(self, name):
-            return self.events.pool(name)
-
-    run, tracker = Run(), DurationTracker(HORIZONS_MIN)
-    tracker.catch_up(run)
-    tracker.catch_up(run)
-    run.jobs += (ended(9, 9.0, 700.0),)
-    tracker.catch_up(run)
-    assert tracker.count == 6
-    told = dict(zip(COLUMNS, tracker.row(Job(10, "10", "a", 10.0, 1)).tolist(), strict=True))
-    assert counts(told, "all") == [5, 0, 1]
-
-
-def test_there_is_room_for_many_groups():
-    tracker = DurationTracker(HORIZONS_MIN)
-    pools = [f"p{i}" for i in range(ROOM_FOR_GROUPS)]
-    for i, pool in enumerate(pools):
-        tracker.add([ended(i, float(i), 30.0, pool)])
-    rows = tracker.rows([Job(900 + i, str(i), pool, 1e4, 1) for i, pool in enumerate(pools)])
-    assert group_counts(rows, "pool", 50, 3).tolist() == [[1, 0, 0]] * len(pools)
-    assert tracker.rows([]).shape == (0, len(COLUMNS))
+    history.advance(jobs[-1].submit_s + 500.0)
+    tracker.catch_up(history)
+    assert np.array_equal(tracker.rows(jobs), rows, equal_nan=True)
 
 
 def test_there_is_room_for_many_jobs():
-    """Rows one by one as those of the whole trace, beyond the jobs and groups that there is room for at first."""
-    count = ROOM_FOR_JOBS + 100
-    made = trace([row(60 * i, 50 + 7 * (i % 90), user=f"u{i % 300}", tag="x") for i in range(count)])
-    jobs, run_s = made.to_jobs()
-    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.known_s, run_s))
+    """Rows of a whole run as those of the whole trace, beyond what there is room for at first; and of no jobs."""
+    made = trace([row(60 * i, 50 + 7 * (i % 90), user=f"u{i % 300}", tag="x") for i in range(ROOM_FOR_JOBS + 100)])
+    jobs, history, tracker = followed(made)
     history.advance(jobs[-1].submit_s)
-    tracker = DurationTracker(HORIZONS_MIN)
     tracker.catch_up(history)
     assert len(tracker.started) >= ROOM_FOR_JOBS
-    assert np.array_equal(tracker.row(jobs[-1]), duration_rows(made, HORIZONS_MIN)[-1], equal_nan=True)
+    assert len({job.user for job in jobs}) > ROOM_FOR_GROUPS
+    assert np.array_equal(tracker.rows(jobs), duration_rows(made, HORIZONS_MIN), equal_nan=True)
+    assert tracker.rows([]).shape == (0, len(COLUMNS))
 
 
 def test_some_rows_are_those_of_all():
@@ -354,28 +292,16 @@ HORIZONS_S = (300.0, 3600.0, 43200.0)
 WINDOWS_MIN = (5, 60, 720)
 
 
-def trace_of(submit_s, run_s, known_after_s=0.0, known_s=None, waited_s=30.0):
-    n = len(submit_s)
-    frame = pl.DataFrame(
-        {
-            "job_id": [f"{i:04d}" for i in range(n)],
-            "pool": ["ab"[i % 2] for i in range(n)],
-            "submit_time": submit_s,
-            "duration": run_s,
-            "gpus": [1 + i % 4 for i in range(n)],
-            "user": [f"u{i % 3}" for i in range(n)],
-            "start_time": [at + waited_s for at in submit_s],
-            "end_time": [at + waited_s + run for at, run in zip(submit_s, run_s, strict=True)],
-        }
-    )
-    if known_s is not None:
-        frame = frame.with_columns(known_time=pl.Series(known_s, dtype=pl.Float64))
+def trace_of(submit_s, run_s, known_after_s=0.0, **columns):
+    """Jobs of two pools and three users, each of which waits for half a minute."""
+    jobs = enumerate(zip(submit_s, run_s, strict=True))
+    rows = [(*row(at_s, lasts_s, "ab"[i % 2], 1 + i % 4, f"u{i % 3}"), at_s + 30.0) for i, (at_s, lasts_s) in jobs]
     with ends_known_after(known_after_s):
-        return Trace.from_frame(frame, name="made")
+        return trace(rows, **columns)
 
 
 def test_known_time_of_the_row_else_so_much_later():
-    trace = trace_of([0.0, 10.0], [60.0, 60.0], 600.0, [None, 200.0])
+    trace = trace_of([0.0, 10.0], [60.0, 60.0], 600.0, known_time=[None, 200.0])
     assert trace.end_s.tolist() == [90.0, 100.0]
     assert trace.known_s.tolist() == [690.0, 200.0]
     assert any(note.startswith("known_after_s: an end counts from 600 s later on") for note in trace.notes)
@@ -383,17 +309,8 @@ def test_known_time_of_the_row_else_so_much_later():
 
 
 def test_what_has_not_ended_is_never_known():
-    frame = pl.DataFrame(
-        {
-            "job_id": ["a"],
-            "pool": ["p"],
-            "submit_time": [datetime(2024, 1, 1, tzinfo=UTC)],
-            "duration": pl.Series([None], dtype=pl.Float64),
-            "gpus": [1],
-            "known_time": [datetime(2024, 1, 2, tzinfo=UTC)],
-        }
-    )
-    assert Trace.from_frame(frame, name="made").known_s.tolist() == [np.inf]
+    known = Trace.from_frame(frame_of([0.0], duration=[None], known_time=[86_400.0]), name="made").known_s
+    assert known.tolist() == [np.inf]
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
@@ -432,39 +349,6 @@ def test_an_end_that_is_not_known_at_t_may_be_any(seed, delay_s, part):
     assert np.array_equal(rows, others, equal_nan=True)
 
 
-def replayed(trace, until_s, known_after_s):
-    """The trace's jobs as a run's own, event by event, and what the run knows of them at an instant."""
-    jobs, run_s = trace.to_jobs()
-    history = RunHistory(trace.pools, known_after_s=known_after_s)
-    starts = zip(trace.start_s, [1] * len(jobs), jobs, run_s, strict=True)
-    ends = zip(trace.end_s, [2] * len(jobs), jobs, run_s, strict=True)
-    events = [*((job.submit_s, 0, job, 0.0) for job in jobs), *starts, *ends]
-    for at_s, kind, job, ran_s in sorted(events, key=lambda event: (event[0], event[1] != 2, event[2].seq)):
-        if at_s > until_s:
-            break
-        history.advance(at_s)
-        (history.arrived, history.started, lambda job, ran_s=ran_s: history.completed(job, ran_s))[kind](job)
-    history.advance(until_s)
-    return history
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 1800.0])
-def test_a_run_knows_its_own_ends_as_late_as_the_trace_tells_them(delay_s):
-    rng = np.random.default_rng(3)
-    submit_s = np.sort(rng.uniform(0, 86_400, 80)).tolist()
-    trace = trace_of(submit_s, rng.lognormal(6, 2, 80).tolist(), delay_s)
-    jobs, run_s = trace.to_jobs()
-    until_s = 60_000.0
-    told = RunHistory(trace.pools, EarlierJobs(jobs, trace.start_s, trace.known_s, run_s))
-    told.advance(until_s)
-    own = replayed(trace, until_s, delay_s)
-    for pool in trace.pools:
-        one, another = told.pool(pool), own.pool(pool)
-        for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
-            assert getattr(one, name).tolist() == getattr(another, name).tolist(), (pool, name)
-    assert [job.end_s for job in told.finished_since(0)] == [job.end_s for job in own.finished_since(0)]
-
-
 @pytest.mark.parametrize(("ran_s", "found"), [(3600.0, 1), (3601.0, 2), (43_200.0, 2), (43_201.0, 3), (None, 3)])
 def test_the_bin_of_a_job_is_settled_when_the_last_one_begins(ran_s, found):
     job, tracker = Job(0, "0", "a", 100.0, 1), DurationTracker(WINDOWS_MIN)
@@ -472,16 +356,3 @@ def test_the_bin_of_a_job_is_settled_when_the_last_one_begins(ran_s, found):
     if ran_s is not None:
         tracker.add([SimpleNamespace(job=job, end_s=1000.0 + ran_s, duration_s=ran_s)])
     assert tracker.settled(0) == (1000.0 + 43_200.0, found)
-
-
-def test_batch_and_live_duration_rows_agree_on_what_is_known():
-    rng = np.random.default_rng(4)
-    submit_s = np.sort(rng.uniform(0, 86_400, 60)).tolist()
-    trace = trace_of(submit_s, rng.lognormal(6, 2, 60).tolist(), 3600.0)
-    jobs, run_s = trace.to_jobs()
-    history = RunHistory(trace.pools, EarlierJobs(jobs, trace.start_s, trace.known_s, run_s))
-    tracker, batch = DurationTracker(WINDOWS_MIN), duration_rows(trace, WINDOWS_MIN)
-    for job in jobs:
-        history.advance(job.submit_s)
-        tracker.catch_up(history)
-        assert np.array_equal(tracker.row(job), batch[job.seq], equal_nan=True)

@@ -12,6 +12,7 @@ from jobcast.features.load_features import MAXIMA, MEANS, load_feature_names, lo
 from jobcast.features.loads import ROOM_FOR_INSTANTS, sliding_max, window_loads
 from jobcast.features.targets import arrivals_within, load_within
 from tests.features.pools import arrived, pool_of, random_pool
+from tests.shared import refused
 
 
 def test_windows_are_open_at_their_left_and_closed_at_their_right():
@@ -36,8 +37,7 @@ def test_sliding_max_is_the_largest_of_the_last_windows():
 
 @pytest.mark.parametrize(("horizon_s", "count"), [(0.0, 1), (60.0, 0)])
 def test_refuses_no_window(horizon_s, count):
-    with pytest.raises(ValueError, match="positive"):
-        window_loads(pool_of([]), [0.0], horizon_s, count)
+    refused(ValueError, "positive", window_loads, pool_of([]), [0.0], horizon_s, count)
 
 
 @pytest.mark.parametrize(

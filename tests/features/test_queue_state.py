@@ -23,65 +23,11 @@ def told(trace, at_s: float) -> list[dict]:
     return [dict(zip(COLUMNS, row.tolist(), strict=True)) for row in rows]
 
 
-def test_a_queue_of_three_by_hand():
-    # One runs since 10 s of its limit of 100 s, two wait; a fourth ended.
-    trace = queued_trace(
-        [(0.0, 0.0, 40.0), (5.0, 50.0, None), (20.0, None, None), (30.0, None, None)],
-        cores=[2, 4, 8, 16],
-        time_limit_s=[100.0, 100.0, 3600.0, 7200.0],
-        account=["a", "a", "b", "a"],
-    )
-    first, second = told(trace, 60.0)
-    assert (first["age s"], second["age s"], second["hour"], second["weekday"]) == (
-        40.0,
-        30.0,
-        pytest.approx(1 / 60),
-        3,
-    )
-    assert (first["q_jobs_above"], second["q_jobs_above"], second["q_cores_above"]) == (0.0, 1.0, 8.0)
-    assert (second["q_core_hours_above"], second["q_gpu_hours_above"]) == (8.0, 1.0)
-    # The one ahead of it is of another account.
-    assert (second["q_a_jobs_above"], second["q_p_jobs_above"]) == (0.0, 1.0)
-    assert (first["r_jobs_above"], first["r_cores_above"]) == (1.0, 4.0)
-    assert first["r_core_hours_above"] == pytest.approx(4 * 90 / 3600)
-    # What ended ran 40 s, so that is expected of the one ahead.
-    assert second["expected core_hours"] == pytest.approx(8 * 40 / 3600)
-    assert first["pool log run"] == pytest.approx(np.log10(40.0))
-    assert (second["pool pending"], second["pool ahead"], second["pool oldest s"]) == (2.0, 1.0, 40.0)
-    assert first["pool log wait 1d"] == pytest.approx(
-        np.log10(45.0) * np.exp(-10 / DAY_S) / (1 + np.exp(-10 / DAY_S)), rel=1e-3
-    )
-    assert first["pool since start s"] == 10.0
-
-
-def test_priority_goes_before_submission():
-    rows = [(0.0, None, None), (1.0, None, None), (2.0, None, None)]
-    waiting = told(queued_trace(rows, priority=[1.0, 3.0, 2.0]), 10.0)
-    assert [row["q_jobs_above"] for row in waiting] == [2.0, 0.0, 1.0]
-
-
 def test_jobs_without_limits_are_taken_to_run_for_thirty_days_where_nothing_tells():
     rows = [(0.0, None, None), (1.0, None, None), (0.0, 2.0, None)]
     row = told(queued_trace(rows, cores=[2, 4, 8], time_limit_s=[None, 60.0, None]), 10.0)[1]
     assert (row["q_core_hours_above"], row["expected core_hours"]) == (2 * 30 * 24, 2 * 30 * 24)
     assert (row["r_core_hours_above"], row["pool started core s"]) == (pytest.approx(8 * (30 * 24 - 8 / 3600)), 0.0)
-
-
-def test_where_none_of_both_ended_the_account_tells_more_than_the_pool():
-    rows = [(0.0, 0.0, 40.0), (0.0, 0.0, 400.0), (5.0, None, None), (6.0, None, None)]
-    trace = queued_trace(rows, cores=[1, 1, 8, 1], pool=["q", "p", "p", "p"], account=["a", "b", "a", "b"])
-    assert told(trace, 500.0)[1]["expected core_hours"] == pytest.approx(8 * 40 / 3600)
-
-
-def test_what_came_of_yesterdays_queue():
-    now = 2 * DAY_S
-    # Of two that waited a day ago one started after an hour, the other waits still.
-    trace = queued_trace([(DAY_S - 10, DAY_S + 3600, None), (DAY_S - 5, None, None), (now - 1, None, None)])
-    row = told(trace, now)[0]
-    assert row["pool still 1d"] == 0.5
-    assert row["pool left 1d"] == pytest.approx((np.log10(3600) + np.log10(DAY_S)) / 2)
-    assert row["pool hazard 1d"] == pytest.approx(np.log10((3600 + DAY_S + 3600) / 1.5))
-    assert np.isnan(row["pool hazard 7d"])
 
 
 @given(st.integers(0, 10_000))

@@ -2,20 +2,20 @@
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.features.durations import duration_columns, duration_rows
 from jobcast.features.queueing import in_queues, queued, shows_queues
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 HORIZONS = (5, 60)
 
 
-def trace_of(submit_s, gpus, duration_s, pools=None):
-    frame = {"job_id": [f"{n:03}" for n in range(len(submit_s))], "pool": pools or ["a"] * len(submit_s)}
-    frame |= {"submit_time": submit_s, "gpus": gpus, "duration": duration_s}
-    return Trace.from_frame(pl.DataFrame(frame), name="made")
+def trace_of(submit_s, gpus, duration_s, pools="a"):
+    return Trace.from_frame(frame_of(submit_s, gpus=gpus, duration=duration_s, pool=pools), name="made")
 
 
 def test_jobs_start_in_order_of_submission():
@@ -28,32 +28,32 @@ def test_jobs_start_in_order_of_submission():
     assert waited.end_s.tolist() == [100.0, 140.0, 150.0, 160.0, 165.0]
 
 
-def test_a_pool_has_as_many_gpus_as_its_load_until_then_asks_for():
-    # By 100 s one GPU was used all the time: at load .5 the pool has 2 GPUs, at load 1 it has 1.
-    trace = trace_of([0.0, 0.0, 100.0, 100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
-    assert queued(trace, load=0.5).start_s.tolist() == [0.0, 60.0, 100.0, 100.0]
-    assert queued(trace, load=1.0).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
+TWICE = ([0.0, 0.0, 100.0, 100.0], [1] * 4, [60.0, 40.0, 10.0, 10.0])
+"""By 100 s one GPU was used all the time."""
+LATER = ([1000.0, 1000.0, 1100.0, 1100.0], *TWICE[1:])
 
 
-def test_a_mean_counts_from_a_second_on():
-    # Two GPUs were asked for in the first second: the pool has two, so that the third job starts with the second one.
-    trace = trace_of([0.0, 0.0, 1.0], [1, 1, 1], [60.0, 60.0, 10.0])
-    assert queued(trace, load=1.0).start_s.tolist() == [0.0, 60.0, 60.0]
-
-
-def test_without_a_load_that_is_named_pools_have_a_ninth_more_than_they_use():
-    # By 100 s one GPU was used all the time: 1 / .9 are two whole GPUs.
-    trace = trace_of([0.0, 0.0, 100.0, 100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
-    assert queued(trace).start_s.tolist() == [0.0, 60.0, 100.0, 100.0]
-    assert queued(trace, load=1.9).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
-
-
-def test_time_counts_from_the_first_submission_and_what_has_not_ended_runs_to_the_last():
-    trace = trace_of([1000.0, 1000.0, 1100.0, 1100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
-    assert queued(trace, load=0.5).start_s.tolist() == [1000.0, 1060.0, 1100.0, 1100.0]
-    assert queued(trace, load=1.0).start_s.tolist() == [1000.0, 1060.0, 1100.0, 1110.0]
-    open_ = trace_of([20.0, 50.0, 100.0], [1, 1, 1], [None, 10.0, 1.0])
-    assert queued(open_, load=1.0).start_s.tolist() == [20.0, 100.0, 100.0]
+@pytest.mark.parametrize(
+    ("jobs", "load", "starts_s"),
+    [
+        (TWICE, {"load": 0.5}, [0.0, 60.0, 100.0, 100.0]),  # the pool has two GPUs
+        (TWICE, {"load": 1.0}, [0.0, 60.0, 100.0, 110.0]),
+        (TWICE, {"load": 1.9}, [0.0, 60.0, 100.0, 110.0]),
+        # Pools have a ninth more than they use where no load is named: 1 / .9 are two whole GPUs.
+        (TWICE, {}, [0.0, 60.0, 100.0, 100.0]),
+        # Time counts from the first submission.
+        (LATER, {"load": 0.5}, [1000.0, 1060.0, 1100.0, 1100.0]),
+        (LATER, {"load": 1.0}, [1000.0, 1060.0, 1100.0, 1110.0]),
+        # What has not ended runs to the last one.
+        (([20.0, 50.0, 100.0], [1] * 3, [None, 10.0, 1.0]), {"load": 1.0}, [20.0, 100.0, 100.0]),
+        # Two GPUs were asked for in the first second, from which on a mean counts: the third starts with the second.
+        (([0.0, 0.0, 1.0], [1] * 3, [60.0, 60.0, 10.0]), {"load": 1.0}, [0.0, 60.0, 60.0]),
+        # Pools do not wait for one another.
+        (([0.0, 1.0, 2.0], [1] * 3, [50.0] * 3, ["a", "b", "a"]), {"load": 1.0}, [0.0, 1.0, 50.0]),
+    ],
+)
+def test_a_pool_has_as_many_gpus_as_its_load_until_then_asks_for(jobs, load, starts_s):
+    assert queued(trace_of(*jobs), **load).start_s.tolist() == starts_s
 
 
 def test_who_like_the_last_one_started_later_than_it_came_is_in_a_queue():
@@ -64,11 +64,6 @@ def test_who_like_the_last_one_started_later_than_it_came_is_in_a_queue():
     rows[:, columns.index("pool_width log since start s")] = start
     rows[:, columns.index("pool log since like s")] = arrival
     assert in_queues(rows, HORIZONS).tolist() == [False, False, True, True, False, True]
-
-
-def test_pools_do_not_wait_for_one_another():
-    trace = trace_of([0.0, 1.0, 2.0], [1, 1, 1], [50.0, 50.0, 50.0], ["a", "b", "a"])
-    assert queued(trace, load=1.0).start_s.tolist() == [0.0, 1.0, 50.0]
 
 
 def test_later_ends_are_known_later():

@@ -20,6 +20,7 @@ from jobcast.live.state import LogReader
 from jobcast.schedulers.registry import make_policy
 from jobcast.traces.table import Trace
 from tests.live.imagined_slurm import Calm, ImaginedSlurm
+from tests.shared import refused
 
 
 def advisor_of(slurm, home, source=None, asked=None, **rules):
@@ -275,8 +276,7 @@ def test_undo_puts_limits_back(slurm, tmp_path):
     assert advisor_of(slurm, tmp_path).undo(slurm.now_s)
     assert slurm.limits == before
     assert slurm.jobs["b2"].runs
-    with pytest.raises(ConfigError, match="nothing to put back"):
-        advisor_of(slurm, tmp_path).undo(slurm.now_s)
+    refused(ConfigError, "nothing to put back", advisor_of(slurm, tmp_path).undo, slurm.now_s)
 
 
 def test_undo_needs_nothing_of_the_home_that_lent(slurm, tmp_path):
@@ -310,12 +310,10 @@ def test_a_copy_of_a_home_is_another_advisor(slurm, tmp_path):
     look(slurm, advisor_of(slurm, tmp_path / "x"))
     shutil.copytree(tmp_path / "x", tmp_path / "copy")
     slurm.end("b2")
-    with pytest.raises(ConfigError, match="another advisor"):
-        look(slurm, advisor_of(slurm, tmp_path / "copy"))
+    refused(ConfigError, "another advisor", look, slurm, advisor_of(slurm, tmp_path / "copy"))
     advisor_of(slurm, tmp_path / "copy").undo(slurm.now_s)
     look(slurm, advisor_of(slurm, tmp_path / "copy"))
-    with pytest.raises(ConfigError, match="another advisor"):
-        look(slurm, advisor_of(slurm, tmp_path / "x"))
+    refused(ConfigError, "another advisor", look, slurm, advisor_of(slurm, tmp_path / "x"))
     look(slurm, advisor_of(slurm, tmp_path / "copy"))
 
 
@@ -330,8 +328,7 @@ def test_of_two_that_begin_at_once_one_goes_on_and_the_bound_holds(slurm, tmp_pa
     for one, told in zip(advisors, advice, strict=True):
         one.carry_out(told, snapshot)
     assert slurm.held("lent_b") == 8
-    with pytest.raises(ConfigError, match="another advisor"):
-        look(slurm, advisors[0])
+    refused(ConfigError, "another advisor", look, slurm, advisors[0])
     for _ in range(10):
         look(slurm, advisors[1])
         assert slurm.held("lent_b") == 8
@@ -448,8 +445,7 @@ def test_a_step_of_undo_that_fails_keeps_no_other_from_being_taken(slurm, tmp_pa
     slurm.limits |= {"lent_a": Qos(4), "lent_b": Qos(None)}
     look(slurm, advisor_of(slurm, tmp_path, preempt=True))
     slurm.fails = {"limit"}
-    with pytest.raises(ClusterError, match=r"2 of 4 steps failed, .*; ask again"):
-        advisor_of(slurm, tmp_path).undo(slurm.now_s)
+    refused(ClusterError, r"2 of 4 steps failed, .*; ask again", advisor_of(slurm, tmp_path).undo, slurm.now_s)
     assert (slurm.limits["a"].preempts, slurm.limits["b"].preempts) == ((), ())
     slurm.fails = set()
     assert advisor_of(slurm, tmp_path).undo(slurm.now_s) == ["lent_a: 4 GPUs again", "lent_b: no limit again"]
@@ -485,8 +481,7 @@ def test_what_was_done_is_told_though_it_cannot_be_read_back(slurm, advisor, mon
 
 def test_a_cluster_without_limits_is_refused(slurm, advisor):
     slurm.limits = {"normal": Qos(None), "lent_a": Qos(4)}
-    with pytest.raises(ClusterError, match="limits the GPUs of no QOS"):
-        look(slurm, advisor)
+    refused(ClusterError, "limits the GPUs of no QOS", look, slurm, advisor)
 
 
 def test_before_there_are_qos_for_leases_it_is_said_what_would_be_lent(slurm, advisor):

@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.domain.errors import LedgerError
 from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
+from tests.shared import refused
 
 EVENTS = [
     Event(10.0, SUBMIT, "a", 10.0, {"pool": "p", "gpus": 2}),
@@ -33,5 +34,4 @@ def test_a_file_that_is_no_database_is_refused_in_one_line(tmp_path):
     log = EventLog(tmp_path)
     log.file.parent.mkdir()
     log.file.write_text("no database, " * 100)
-    with pytest.raises(LedgerError, match="cannot be used as event log"):
-        log.since(0)
+    refused(LedgerError, "cannot be used as event log", log.since, 0)

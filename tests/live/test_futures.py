@@ -17,6 +17,7 @@ from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
+from tests.shared import refused
 
 
 def run_of(rows, policy="fcfs", gpus=1):
@@ -86,8 +87,7 @@ def test_few_jobs_that_ended_leave_it_open_how_long_others_run(limit_s):
 def test_answers_are_of_the_last_futures_and_tell_their_age(futures):
     run = run_of(QUEUE)
     assert np.isnan(futures.age_s(0.0))
-    with pytest.raises(TraceError, match="no futures of it were played yet"):
-        futures.answer("j1", 2.0)
+    refused(TraceError, "no futures of it were played yet", futures.answer, "j1", 2.0)
     futures.refresh(run)
     told = futures.answer("j1", 12.0)
     assert told.age_s == 10.0
@@ -97,8 +97,7 @@ def test_answers_are_of_the_last_futures_and_tell_their_age(futures):
     high_s = told.end.intervals[1].high_s
     later = futures.answer("j0", 2.0 + high_s)
     assert 0.0 < later.end.intervals[1].high_s < high_s
-    with pytest.raises(TraceError, match="job j9: no futures of it were played at"):
-        futures.answer("j9", 12.0)
+    refused(TraceError, "job j9: no futures of it were played at", futures.answer, "j9", 12.0)
 
 
 def test_who_has_started_since_ends_after_its_run_whenever_it_was_to_start(futures):

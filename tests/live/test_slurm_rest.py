@@ -10,7 +10,7 @@ import pytest
 
 from jobcast.domain.errors import ClusterError
 from jobcast.live.slurm_rest import SlurmRest
-from tests.shared import time_zone
+from tests.shared import refused, time_zone
 
 
 class Refuses(BaseHTTPRequestHandler):
@@ -39,8 +39,7 @@ def test_who_is_refused_is_told_what_to_look_at(status):
     with asked_once(Refuses) as (server, rest):
         server.status = status
         told = f"slurmrestd: jobs: answers with status {status}; see that slurmctld runs, the token holds .* v0.0.38"
-        with pytest.raises(ClusterError, match=told):
-            rest.queue()
+        refused(ClusterError, told, rest.queue)
 
 
 class InUtc(Refuses):

@@ -156,7 +156,11 @@ def test_a_past_is_told_as_a_run_of_these_jobs_tells_it(seed):
     for some in batches(events_of(seed), seed):
         state = state.after(some)
         now_s, jobs = state.known_s + draw.choice((-9.0, -1.0, 0.0, 0.0, 2.0)), state.record.recorded()
-        whole, window, grown = run_until(jobs, now_s), Window(POOLS, state.past, now_s), growing.at(state, POOLS, now_s)
+        whole, window, grown = (
+            run_until(jobs, now_s),
+            Window(POOLS, state.past, now_s),
+            growing.at(state.past, POOLS, now_s),
+        )
         for pool, name in product("pq", COLUMNS):
             expected = getattr(whole.pool(pool), name)
             np.testing.assert_array_equal(getattr(window.pool(pool), name), expected)

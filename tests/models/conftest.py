@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.features.corpus import build_corpus
@@ -19,6 +18,7 @@ from jobcast.models.registry import ModelCard, Registry, open_registry
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Source, Trace
+from tests.scenarios import frame_of
 from tests.shared import made_once, shared_folder
 
 DAY_S = 86400.0
@@ -34,16 +34,9 @@ def small_trace() -> Trace:
     counts = {"busy": 300, "calm": 60}
     submit_s = np.sort(FROM_S + rng.uniform(0, 4 * DAY_S, sum(counts.values())))
     pools = rng.permutation(np.repeat(list(counts), list(counts.values())))
-    jobs = pl.DataFrame(
-        {
-            "job_id": [f"{row:04d}" for row in range(len(submit_s))],
-            "pool": pools,
-            "submit_time": pl.Series((submit_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC")),
-            "duration": 10.0 + rng.exponential(2000.0, len(submit_s)).round(),
-            "gpus": rng.choice([1, 2, 4, 8], len(submit_s)),
-        }
-    )
-    return Trace(jobs, "small", Source("small.csv", "5" * 64, len(jobs)), (), {})
+    lasts_s = 10.0 + rng.exponential(2000.0, len(submit_s)).round()
+    frame = frame_of(submit_s, pool=pools, duration=lasts_s, gpus=rng.choice([1, 2, 4, 8], len(submit_s)))
+    return Trace.from_frame(frame, name="small", source=Source("small.csv", "5" * 64, len(frame)))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import json
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.domain.errors import TrainingError
@@ -30,6 +29,7 @@ from jobcast.models.scores import bin_scores
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 from tests.models.drawn_days import drawn_intervals, near
+from tests.scenarios import frame_of, trace_of
 
 K = len(FORECASTS)
 DAY_S = 86400.0
@@ -161,10 +161,7 @@ def data():
     submit = np.sort(rng.uniform(0, 20 * DAY_S, n)).round()
     pool = rng.choice(["a", "b"], n)
     duration = (np.where(pool == "a", 200.0, 2500.0) * rng.lognormal(0, 0.6, n)).round() + 1
-    frame = pl.DataFrame({"submit_time": submit, "duration": duration, "pool": pool}).with_columns(
-        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
-    )
-    return DurationData.of(Trace.from_frame(frame, name="two pools"), HORIZONS)
+    return DurationData.of(Trace.from_frame(frame_of(submit, duration=duration, pool=pool), name="two pools"), HORIZONS)
 
 
 def test_forecasters_see_what_ended_before_their_fold(data):
@@ -220,7 +217,7 @@ def test_a_search_is_repeatable_and_no_worse_than_the_defaults(data):
 
 def test_what_comes_later_does_not_change_a_search(data):
     before = data.among(data.known_s < 18 * DAY_S)
-    assert tune_durations(data, 18 * DAY_S, 2) == tune_durations(before, 18 * DAY_S, 2)
+    assert tune_durations(data, 18 * DAY_S, 1) == tune_durations(before, 18 * DAY_S, 1)
 
 
 def test_no_search_without_folds(data):
@@ -261,11 +258,7 @@ RULE = {"algorithm": "tag-pool-width"}
 
 def durations(rows):
     """Trace of (submit_s, duration_s, pool), one GPU each."""
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(("submit_time", "duration", "pool"))}
-    frame = pl.DataFrame(columns).with_columns(
-        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
-    )
-    return Trace.from_frame(frame, name="test")
+    return trace_of("submit_time duration pool", rows)
 
 
 @pytest.fixture
@@ -313,8 +306,7 @@ def test_the_surer_half_is_scored_by_itself(count, n, accuracy, least):
 def test_where_tags_tell_run_times_they_are_worth_it():
     """Of a pool and width every second job is short, as its tag says."""
     rows = [(100.0 * i, 60.0 if i % 2 else 2000.0, "a") for i in range(40)]
-    trace = durations(rows)
-    tagged = Trace.from_frame(trace.jobs.with_columns(tag=pl.Series(["long", "short"] * 20)), name="test")
+    tagged = trace_of("submit_time duration pool", rows, tag=["long", "short"] * 20)
     model = JobDuration(**RULE).fit(tagged, 3000.0)
     told = tag_ablation(model, tagged, 3000.0, 10_000.0)
     assert list(told) == ["with tags", "without tags"]

@@ -48,20 +48,6 @@ def told(model, corpus):
     return evaluate_arrivals(model, corpus, FROM_S, UNTIL_S, without=("bot",))
 
 
-def test_arrivals_hold_what_the_contract_names(told):
-    assert list(told["horizons"]) == ["5min", "60min"]
-    names = {"n", "base_rate", "precision", "recall", "f1", "pr_auc", "roc_auc", "ece", "threshold", "baselines"}
-    names |= {"by_pool", "idle", "gate"}
-    for block in told["horizons"].values():
-        assert names <= set(block)
-        assert {"always", "persistence", "yesterday"} <= set(block["baselines"])
-        for figures in (*block["baselines"].values(), block["idle"]):
-            assert {"precision", "recall", "f1"} <= set(figures)
-        assert {"miss_rate", "freed_idle_share"} <= set(block["gate"])
-        assert list(block["by_pool"]) == ["bot", "people"]
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-
-
 def test_windows_that_reach_past_until_are_not_scored(told):
     # Two days of 288 instants a pool: all windows of 5 minutes end in time, the last 11 of an hour do not.
     assert told["horizons"]["5min"]["n"] == 2 * 576
@@ -103,8 +89,6 @@ def test_without_bots_the_threshold_is_the_one_that_was_chosen_without_them(mode
         assert block["threshold"] == threshold
         assert block["pr_auc"] == people["pr_auc"]
         assert block["gate"] == people["gate"]
-    other.bot_pools_ = ()
-    assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
 
 
 def test_groups_rules_hours_and_intervals_are_of_the_same_rows(model, corpus):
@@ -165,10 +149,8 @@ def test_thresholds_without_bots_are_for_models_that_know_bots(model, corpus):
     other.bot_pools_, other.thresholds_f1_others_ = (), np.array([0.125, 0.25])
     told = evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, without=("bot",), draws=0)
     assert told["without"]["horizons"]["5min"]["threshold"] == model.thresholds_f1_[0]
-    other.bot_pools_ = ("bot", "people")
-    assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
-    other.bot_pools_ = ("elsewhere",)
-    assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
+    for other.bot_pools_ in ((), ("bot", "people"), ("elsewhere",)):
+        assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
 
 
 def test_two_hundred_points_of_a_curve_from_the_highest_threshold_to_the_lowest():
@@ -205,10 +187,8 @@ def test_nothing_to_score_and_other_features_are_refused(model, corpus):
 
 def test_curves_end_where_everything_is_declared(model, corpus, told):
     curves = arrival_curves(model, corpus, FROM_S, UNTIL_S)
-    points = curves["60min"]["precision_recall"]
-    assert len(points) <= 200
-    assert points[-1]["recall"] == 1.0
-    assert [point["threshold"] for point in points] == sorted((p["threshold"] for p in points), reverse=True)
+    points = [point["threshold"] for point in curves["60min"]["precision_recall"]]
+    assert points == sorted(points, reverse=True)
     assert sum(row["n"] for row in curves["60min"]["reliability"]) == told["horizons"]["60min"]["n"]
 
 

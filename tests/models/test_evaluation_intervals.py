@@ -12,7 +12,6 @@ from jobcast.models import scores
 from jobcast.models.evaluation.intervals import (
     DayDraws,
     arrival_intervals,
-    day_block_intervals,
     day_weights,
     days_of,
     duration_groups,
@@ -29,28 +28,26 @@ def test_the_interval_of_a_mean_is_that_of_its_days_not_of_its_rows():
     # 100 days of 50 equal rows: the mean has the standard error of 100 values, sd / 10, not of 5,000.
     of_day = np.random.default_rng(0).normal(0.0, 1.0, 100)
     value, day = np.repeat(of_day, 50), np.repeat(np.arange(100), 50)
-    told = day_block_intervals(lambda w: {"mean": w @ value / w.sum()}, day, draws=2000)
-    low, high = told["mean"]
+    low, high = DayDraws(day, 2000).of_mean(value)
     assert high - low == pytest.approx(2 * 1.96 * of_day.std() / 10, rel=0.08)
     assert low < of_day.mean() < high
 
 
 def test_equal_seeds_draw_equal_days_and_others_other_days():
     right, day = np.arange(40) % 3 == 0, np.arange(40) // 4
-    told = [day_block_intervals(lambda w: {"a": w @ right / w.sum()}, day, 50, seed) for seed in (1, 1, 2)]
+    told = [DayDraws(day, 50, seed).of_mean(right) for seed in (1, 1, 2)]
     assert told[0] == told[1] != told[2]
+    assert np.array_equal(day_weights(5, 3), day_weights(5, 3, seed=0))
 
 
-def test_no_draws_few_days_and_undefined_figures_have_no_interval():
-    def mean(weights):
-        return {"a": weights.mean()}
-
-    assert day_block_intervals(mean, np.arange(9), draws=0) == {}
-    assert day_block_intervals(mean, np.arange(4)) == {"a": None}
-    assert day_block_intervals(mean, np.arange(5)) == day_block_intervals(mean, np.arange(5), 1) == {"a": [1.0, 1.0]}
-    assert day_block_intervals(lambda w: {"a": None}, np.arange(9), draws=20) == {"a": None}
-    assert day_block_intervals(lambda w: {"a": w[0] or None}, np.arange(5), draws=20)["a"] is not None
-    assert day_block_intervals(mean, []) == {}
+def test_no_days_few_days_and_undefined_figures_have_no_interval():
+    assert DayDraws(np.arange(4), 20).of_mean(np.ones(4)) is None
+    assert DayDraws(np.arange(5), 1).of_mean(np.ones(5)) == [1.0, 1.0]
+    nine = DayDraws(np.arange(9), 20)
+    assert nine.interval(nine.ratio(np.ones(9), np.zeros(9))) is None
+    five = DayDraws(np.arange(5), 20)
+    assert five.interval(five.ratio(np.ones(5), [1, 0, 0, 0, 0])) is not None
+    assert DayDraws([], 20).of_mean([]) is None
 
 
 @pytest.mark.parametrize(("known", "told"), [(5, [1.0, 1.0]), (4, None), (0, None)])
@@ -58,12 +55,8 @@ def test_a_figure_is_known_in_half_of_the_draws(known, told):
     assert interval([1.0] * known + [None] * (10 - known), days=5) == told
 
 
-def test_four_hundred_draws_and_their_middle_95_percent_by_default():
-    calls = []
-    (told,) = day_block_intervals(lambda weights: calls.append(1) or {"a": float(len(calls))}, range(5)).values()
-    assert len(calls) == 400
-    assert told == pytest.approx([1 + 399 * 0.025, 1 + 399 * 0.975])
-    assert np.array_equal(day_weights(5, 3), day_weights(5, 3, seed=0))
+def test_the_middle_95_percent_of_the_draws():
+    assert interval(range(1, 401), days=5) == pytest.approx([1 + 399 * 0.025, 1 + 399 * 0.975])
 
 
 def test_pools_by_how_long_their_jobs_run():

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from jobcast.models.evaluation.arrivals import distribution, recall_by_pool, recall_per_pool_hour
-from jobcast.models.evaluation.intervals import mean_durations_min
 
 
 def test_recall_per_pool_hour_by_hand():
@@ -55,10 +54,3 @@ def test_recall_by_pool_counts_each_pool_once_and_leaves_out_pools_without_arriv
     assert told["p50"] == 0.5
     assert told["cdf"] == [{"recall": 0.5, "share": pytest.approx(2 / 3)}, {"recall": 1.0, "share": 1.0}]
     assert distribution(np.empty(0)) == {**dict.fromkeys(("mean", "p10", "p25", "p50", "p75", "p90")), "cdf": []}
-
-
-def test_mean_durations_are_minutes_by_pool(small_trace):
-    told = mean_durations_min(small_trace)
-    busy = small_trace.duration_s[(small_trace.jobs["pool"] == "busy").to_numpy()]
-    assert list(told) == ["busy", "calm"]
-    assert told["busy"] == pytest.approx(busy.mean() / 60)

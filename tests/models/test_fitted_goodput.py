@@ -12,8 +12,8 @@ from tests.shared import refused
 KNOWN = Throughput(0.02, 0.001, 0.1, 0.004, 0.03, 0.002, 2.0)
 
 
-def steps(gpus=(1, 2, 3, 4, 8)):
-    nodes, count, local = np.array([(-(-one // 4), one, size) for one in gpus for size in (16, 64)], dtype=float).T
+def steps(gpus=(1, 2, 3, 4, 8), sizes=(16, 64)):
+    nodes, count, local = np.array([(-(-one // 4), one, size) for one in gpus for size in sizes], dtype=float).T
     step_s = KNOWN.step_s(nodes, count, local)
     return StepTimes(nodes, count, local, step_s, 0.1 * step_s)
 

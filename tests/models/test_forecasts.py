@@ -13,18 +13,29 @@ from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
 from jobcast.models.duration_booster import LENDERS_GPUS
 from jobcast.models.forecasts import RegistryForecasts
+from jobcast.models.load_quantile import quantile_of
+from jobcast.models.new_load import NewLoad, load_quantiles
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace
+from tests.models.conftest import FROM_S, HORIZONS_MIN, UNTIL_S
 from tests.shared import refused
 
 POOLS = ("busy", "calm")
 HORIZONS_S = (300.0, 3600.0)
+LEVELS = (0.2, 0.55, 0.9, 0.99)
 
 
 @pytest.fixture(scope="module")
 def scenario(small_trace, predictors):
     return Scenario(small_trace, predictors)
+
+
+@pytest.fixture(scope="module")
+def learnt(small_trace, predictors):
+    """The same with loads whose quantiles were learnt."""
+    loads = NewLoad("quantile").fit(pool_histories(small_trace), FROM_S, UNTIL_S, HORIZONS_MIN)
+    return Scenario(small_trace, {**predictors, "new-load": loads})
 
 
 class Scenario:
@@ -44,10 +55,15 @@ class Scenario:
     def answers_at(self, pool: str, at_s: float) -> list[object]:
         """What the predictors say from features over the whole trace, future and all, at an instant."""
         arrivals, loads, _ = self.predictors.values()
-        probability = arrivals.predict_proba(arrival_features(self.histories[pool], [at_s], HORIZONS_S))
+        probability = arrivals.predict_proba(arrival_features(self.histories[pool], [at_s], HORIZONS_S))[0]
+        rows = loads.rows(self.histories[pool], [at_s])
+        quantiles = [tuple(told) for told in load_quantiles(loads, rows, LEVELS)[0].tolist()]
         return [
-            *(probability[0] >= arrivals.thresholds_gate_).tolist(),
-            *loads.lend_rows(loads.rows(self.histories[pool], [at_s]))[0].tolist(),
+            *(probability >= arrivals.thresholds_gate_).tolist(),
+            *probability.tolist(),
+            *loads.lend_rows(rows)[0].tolist(),
+            *quantiles,
+            *(told[-1] for told in quantiles),
         ]
 
     def instant(self, pool: str, now_s: float) -> float:
@@ -63,11 +79,17 @@ class Scenario:
         return at_s
 
 
-def asked(source: RegistryForecasts, pool: str) -> list[object]:
-    return [
-        *(source.will_jobs_arrive(pool, horizon_s) for horizon_s in HORIZONS_S),
-        *(source.new_load(pool, horizon_s) for horizon_s in HORIZONS_S),
-    ]
+def asked(source: RegistryForecasts, pool: str, order: Sequence[int] = range(10)) -> list[object]:
+    asks = (
+        source.will_jobs_arrive,
+        source.arrival_probability,
+        source.new_load,
+        lambda pool, horizon_s: source.load_quantiles(pool, horizon_s, LEVELS),
+        lambda pool, horizon_s: source.load_quantile(pool, horizon_s, LEVELS[-1]),
+    )
+    questions = [(ask, horizon_s) for ask in asks for horizon_s in HORIZONS_S]
+    told = {number: questions[number][0](pool, questions[number][1]) for number in order}
+    return [told[number] for number in range(len(questions))]
 
 
 def move(history: RunHistory, source: RegistryForecasts, now_s: float) -> None:
@@ -75,33 +97,59 @@ def move(history: RunHistory, source: RegistryForecasts, now_s: float) -> None:
     source.advance(now_s)
 
 
-def test_answers_at_every_event_of_half_a_day(scenario):
-    history, source = scenario.source()
-    events = np.unique(np.concatenate([scenario.trace.submit_s, scenario.trace.end_s]))
-    events = events[(events > scenario.end_s - 43_200) & (events <= scenario.end_s)]
+def test_answers_at_every_event_of_half_a_day(learnt):
+    history, source = learnt.source()
+    events = np.unique(np.concatenate([learnt.trace.submit_s, learnt.trace.end_s]))
+    events = events[(events > learnt.end_s - 43_200) & (events <= learnt.end_s)]
     refreshed = 0
     for now_s in events:
         move(history, source, now_s)
         for pool in POOLS:
-            at_s = scenario.instant(pool, now_s)
+            at_s = learnt.instant(pool, now_s)
             refreshed += at_s % 300.0 != 0.0
-            assert asked(source, pool) == scenario.answers_at(pool, at_s), (pool, now_s)
+            assert asked(source, pool) == learnt.answers_at(pool, at_s), (pool, now_s)
     assert len(events) > 50
     assert refreshed > 10  # some answers came from a first arrival after a quiet window
 
 
 @settings(max_examples=25)
 @given(st.data())
-def test_answers_do_not_depend_on_when_or_whether_others_were_asked(scenario, data):
+def test_answers_do_not_depend_on_when_or_whether_or_in_which_order_others_were_asked(learnt, data):
     share = st.floats(0.1, 1.0, allow_nan=False)
     moments = sorted(data.draw(st.lists(st.tuples(share, st.booleans()), min_size=1, max_size=12)))
-    history, source = scenario.source()
+    history, source = learnt.source()
     for part, ask in moments:
-        now_s = scenario.start_s + part * (scenario.end_s - scenario.start_s)
+        now_s = learnt.start_s + part * (learnt.end_s - learnt.start_s)
         move(history, source, now_s)
         if ask:
-            pool = data.draw(st.sampled_from(POOLS))
-            assert asked(source, pool) == scenario.answers_at(pool, scenario.instant(pool, now_s))
+            pool, order = data.draw(st.sampled_from(POOLS)), data.draw(st.permutations(range(10)))
+            assert asked(source, pool, order) == learnt.answers_at(pool, learnt.instant(pool, now_s))
+
+
+def test_quantiles_of_loads_are_what_was_learnt_and_no_smaller_for_longer_windows(learnt):
+    loads = learnt.predictors["new-load"]
+    rows = loads.rows(learnt.histories["busy"], [learnt.end_s])
+    lowest = np.zeros(len(LEVELS))
+    for column, distribution in enumerate(loads.rule_.distributions_):
+        parts = distribution.parts(rows[:, column])
+        lowest = np.maximum(lowest, [quantile_of(*parts, level)[0] for level in LEVELS])
+        assert load_quantiles(loads, rows, LEVELS)[0, column].tolist() == sorted(lowest.tolist())
+
+
+def test_quantiles_of_the_past_windows_that_sliding_max_reads(predictors):
+    rows = np.array([[[0.0, 0.0, 4.0, 8.0], [9.0, 1.0, 2.0, 3.0]]])
+    told = load_quantiles(predictors["new-load"], rows, (0.5, 0.75, 0.99))
+    assert told.tolist() == [[[4.0, 8.0, 8.0], [4.0, 9.0, 9.0]]]
+
+
+def test_an_answer_is_held_until_the_next_grid_instant(learnt):
+    history, source = learnt.source()
+    start_s = np.ceil(learnt.end_s / 300.0) * 300.0 + 600.0
+    told = []
+    for now_s in (start_s, start_s + 200.0, start_s + 300.0):
+        move(history, source, now_s)
+        told.append(source.load_quantiles("busy", 300.0, LEVELS))
+    assert told[0] is told[1] is not told[2]
 
 
 def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(scenario):
@@ -159,7 +207,7 @@ def test_all_pools_are_computed_together_once_a_grid_instant_and_horizon(scenari
 def test_pools_unseen_in_training_are_answered(scenario):
     history, source = scenario.source(pools=("busy", "newcomer"))
     move(history, source, scenario.end_s)
-    assert [type(answer) for answer in asked(source, "newcomer")] == [bool, bool, float, float]
+    assert [type(answer) for answer in asked(source, "newcomer")[::2]] == [bool, float, float, tuple, float]
     assert source.new_load("newcomer", 300.0) == 0.0
     assert asked(source, "unlisted") == asked(source, "newcomer")
     assert asked(source, "busy") == scenario.answers_at("busy", scenario.instant("busy", scenario.end_s))
@@ -187,8 +235,10 @@ def test_durations_are_the_batch_forecasts_and_stay(scenario, monkeypatch):
         move(history, source, job.submit_s)
         assert source.duration_bin(job) == expected[job.seq]
         assert source.duration_s(job) == likeliest_s[job.seq]
+        assert source.duration_probabilities(job) == tuple(proba[job.seq])
     assert len(set(expected.tolist())) > 1
     assert [source.duration_bin(job) for job in scenario.jobs] == expected.tolist()
+    assert source.duration_probabilities(scenario.jobs[0]) == tuple(proba[0])
 
 
 def test_a_horizon_that_no_predictor_knows(scenario):
@@ -269,8 +319,7 @@ def test_a_threshold_that_is_none_declares_nothing(scenario, monkeypatch, gate):
     monkeypatch.setattr(scenario.predictors["will-jobs-arrive"], "thresholds_gate_", np.array([gate, 0.5]))
     history, source = scenario.source()
     move(history, source, scenario.end_s)
-    with pytest.raises(BadAnswerError):
-        source.will_jobs_arrive("busy", 300.0)
+    refused(BadAnswerError, "", source.will_jobs_arrive, "busy", 300.0)
     assert source.will_jobs_arrive("busy", 3600.0) in (True, False)
 
 
@@ -290,5 +339,4 @@ def test_no_bin_and_no_run_time_follow_from_probabilities_that_are_none(scenario
     )
     _, source = scenario.source()
     for ask in (source.duration_bin, source.duration_s, source.duration_probabilities):
-        with pytest.raises(BadAnswerError):
-            ask(scenario.jobs[0])
+        refused(BadAnswerError, "", ask, scenario.jobs[0])

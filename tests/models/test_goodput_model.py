@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from jobcast.models.goodput import Limits, Throughput, efficiency, fit_throughput, noise_scale, phases
-from jobcast.traces.goodput_tables import NoiseCurve, StepTimes, read_noise_curves, read_step_times
+from jobcast.models.goodput import Limits, efficiency, fit_throughput, noise_scale, phases
+from jobcast.traces.goodput_tables import NoiseCurve, read_noise_curves, read_step_times
+from tests.models.test_fitted_goodput import KNOWN, steps
 
-KNOWN = Throughput(0.02, 0.001, 0.1, 0.004, 0.03, 0.002, 2.0)
+MEASURED = steps((1, 2, 3, 4, 8, 12, 16), (16, 32, 64, 128, 256))
 LIMITS = Limits(initial=64, largest=1024, least_local=16, most_local=256)
 
 
@@ -23,22 +26,18 @@ def test_step_times_by_hand():
 
 
 def test_a_fit_finds_the_times_that_it_was_made_from():
-    rows = [(-(-gpus // 4), gpus, size) for gpus in (1, 2, 3, 4, 8, 12, 16) for size in (16, 32, 64, 128, 256)]
-    nodes, gpus, local = np.array(rows, dtype=float).T
-    step_s = KNOWN.step_s(nodes, gpus, local)
-    fitted = fit_throughput(StepTimes(nodes, gpus, local, step_s, 0.1 * step_s))
-    assert fitted.step_s(nodes, gpus, local) == pytest.approx(step_s, rel=0.03)
-    assert fitted == fit_throughput(StepTimes(nodes, gpus, local, step_s, 0.1 * step_s))
+    fitted = fit_throughput(MEASURED)
+    told_s = fitted.step_s(MEASURED.nodes, MEASURED.gpus, MEASURED.local_batch_size)
+    assert told_s == pytest.approx(MEASURED.step_s, rel=0.03)
+    assert fitted == fit_throughput(MEASURED)
 
 
 @pytest.mark.parametrize("factor", [2.0, 60.0])
 def test_a_fit_hardly_depends_on_how_long_steps_are(factor):
-    rows = [(-(-gpus // 4), gpus, size) for gpus in (1, 2, 3, 4, 8, 12, 16) for size in (16, 32, 64, 128, 256)]
-    nodes, gpus, local = np.array(rows, dtype=float).T
-    step_s = KNOWN.step_s(nodes, gpus, local)
-    slow = fit_throughput(StepTimes(nodes, gpus, local, factor * step_s, factor * 0.1 * step_s))
-    fast = fit_throughput(StepTimes(nodes, gpus, local, step_s, 0.1 * step_s))
-    assert slow.step_s(nodes, gpus, local) == pytest.approx(factor * fast.step_s(nodes, gpus, local), rel=1e-3)
+    slow = fit_throughput(replace(MEASURED, step_s=factor * MEASURED.step_s, sync_s=factor * MEASURED.sync_s))
+    fast = fit_throughput(MEASURED)
+    fast_s, slow_s = (one.step_s(MEASURED.nodes, MEASURED.gpus, MEASURED.local_batch_size) for one in (fast, slow))
+    assert slow_s == pytest.approx(factor * fast_s, rel=1e-3)
 
 
 def test_efficiency_falls_from_one_towards_the_inverse_of_the_batch():

@@ -21,7 +21,7 @@ from tests.models.curves.test_accuracy_curve import three_apps
 from tests.models.epoch_time.conftest import rows_of
 from tests.models.scheduling.test_scheduling_policy import policy
 from tests.models.test_fitted_goodput import steps
-from tests.shared import kept
+from tests.shared import kept, refused
 
 
 def jobs():
@@ -58,8 +58,7 @@ def test_equal_data_and_reading_it_back_give_equal_bytes(model, tmp_path):
     assert kept(loaded, tmp_path / "read") == first
     assert kept(MAKERS[model.name](), tmp_path / "again") == first
     other = "goodput" if model.name != "goodput" else "regime"
-    with pytest.raises(RegistryError, match=f"holds '{model.name}', not '{other}'"):
-        load_predictor(other, tmp_path / "first")
+    refused(RegistryError, f"holds '{model.name}', not '{other}'", load_predictor, other, tmp_path / "first")
 
 
 def test_its_form_answers_its_example_as_before_it_was_kept(model, tmp_path):

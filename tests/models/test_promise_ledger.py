@@ -167,6 +167,5 @@ def test_files_that_are_no_ledger(ledger, spoil, told):
 
 def test_a_home_that_cannot_be_written(tmp_path):
     (tmp_path / "promises").write_text("a file where a folder should be")
-    with pytest.raises(LedgerError, match="check its folder"):
-        PromiseLedger(tmp_path).keep([promise()])
+    refused(LedgerError, "check its folder", PromiseLedger(tmp_path).keep, [promise()])
     assert PromiseLedger(tmp_path).promises() == []

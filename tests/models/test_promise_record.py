@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +24,8 @@ from jobcast.models.promise_record import (
     state,
 )
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
+from tests.shared import refused
 
 TIMES = st.floats(0.0, 1000.0)
 
@@ -58,8 +59,7 @@ def test_kept_broken_or_open(event_s, known_s, as_of_s, expected):
 
 
 def test_a_level_that_was_not_promised():
-    with pytest.raises(ValueError, match="job a: nothing was promised at 80%"):
-        state(promise(), 0.8, Outcome(None, 1.0), 1.0)
+    refused(ValueError, "job a: nothing was promised at 80%", state, promise(), 0.8, Outcome(None, 1.0), 1.0)
 
 
 @given(TIMES, TIMES, TIMES, TIMES)
@@ -80,8 +80,7 @@ def test_what_is_judged():
 
 
 def trace(**columns):
-    told = {"job_id": ["a", "b", "c"], "pool": ["p"] * 3, "submit_time": [10.0, 20.0, 30.0], "gpus": [1] * 3}
-    return Trace.from_frame(pl.DataFrame({**told, **columns}), name="t")
+    return Trace.from_frame(frame_of([10.0, 20.0, 30.0], job_id=["a", "b", "c"], **columns), name="t")
 
 
 def test_outcomes_of_a_trace():

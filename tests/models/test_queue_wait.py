@@ -31,7 +31,7 @@ from jobcast.models.queue_wait import (
 )
 from jobcast.traces.readers import read_sources
 from tests.queue_cases import DAY_S, queued_trace, snapshot_frame
-from tests.shared import kept
+from tests.shared import kept, refused
 
 SMALL = HazardSettings(stretches=6, trees=15, least_rows=10)
 
@@ -194,8 +194,7 @@ def test_it_is_kept_whole_and_served_by_rows(model, trace, until_s, tmp_path):
     assert (told["wait_95_s"] >= told["wait_5_s"]).all()
     text = (tmp_path / "queue-wait" / "metadata.json").read_text()
     (tmp_path / "queue-wait" / "metadata.json").write_text(text.replace('"q_jobs_above"', '"q_jobs"'))
-    with pytest.raises(RegistryError, match="reads other columns of the queue"):
-        load_predictor("queue-wait", tmp_path / "queue-wait")
+    refused(RegistryError, "reads other columns of the queue", load_predictor, "queue-wait", tmp_path / "queue-wait")
 
 
 def test_a_bad_answer_becomes_the_conservative_one(model):
@@ -216,5 +215,4 @@ def test_a_bad_answer_becomes_the_conservative_one(model):
 
 def test_a_trace_without_waits_is_too_little():
     trace = queued_trace([(float(i), float(i), 5.0) for i in range(100)])
-    with pytest.raises(TrainingError, match="0 pending jobs whose wait was over, 50 are needed"):
-        QueueWait(SMALL).fit(trace, 0.0, DAY_S)
+    refused(TrainingError, "0 pending jobs whose wait was over, 50 are needed", QueueWait(SMALL).fit, trace, 0.0, DAY_S)

@@ -106,8 +106,7 @@ def test_own_rule_must_go_on_to_a_profiled_size():
 
 @pytest.mark.parametrize("rule", REGIME_RULES.values())
 def test_refuses_a_job_that_trains_nothing(rule):
-    with pytest.raises(RegistryError, match="job 7: is no training job"):
-        rule().regimes(Job(0, "7", "a", 0.0, 1), at(0.0))
+    refused(RegistryError, "job 7: is no training job", rule().regimes, Job(0, "7", "a", 0.0, 1), at(0.0))
 
 
 @given(

@@ -23,6 +23,7 @@ from jobcast.models.registry.cards import (
 )
 from jobcast.models.registry.folders import write_card
 from jobcast.models.registry.references import parse_reference
+from tests.shared import refused
 
 NESTED = st.recursive(
     st.floats() | st.integers() | st.text() | st.none() | st.booleans(),
@@ -100,8 +101,7 @@ def test_the_card_of_a_folder_is_read_by_people_too(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "@", ":", "a@", "@b", "a:", ":1", "a:b", "a:1@"])
 def test_what_names_no_version(text):
-    with pytest.raises(RegistryError, match="names no model"):
-        parse_reference(text)
+    refused(RegistryError, "names no model", parse_reference, text)
 
 
 CARD = ModelCard(
@@ -225,3 +225,11 @@ def test_a_description_has_the_whole_lines_that_mlflow_has_room_for():
     assert (set(lines), empty) == ({99 * "x"}, "")
     assert end.startswith("Too long to be shown whole")
     assert 4899 < len(description_of(f"{text}y")) <= 5000
+
+
+def test_a_long_section_hides_no_other_one():
+    long = "\n".join(f"- parameter_{number}: 0" for number in range(500))
+    shown = description_of(f"# a: b\n\n## Trained on\n\n{long}\n\n{gains_section([GAIN])}\n\n## Limits\n\n- the last\n")
+    assert "- parameter_0: 0\n" in shown
+    assert f"\n\n{gains_section([GAIN])}\n\n## Limits\n\n- the last\n\nToo long" in shown
+    assert 4900 < len(shown) <= 5000

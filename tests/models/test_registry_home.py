@@ -12,6 +12,7 @@ from jobcast.models.registry.home import (
     shared_artifact_folder,
     user_data_home,
 )
+from tests.shared import refused
 
 
 def test_the_variable_wins(tmp_path, monkeypatch):
@@ -64,8 +65,7 @@ def test_other_databases_belong_to_no_home(uri):
 
 @pytest.mark.parametrize("uri", ["file:/artifacts/a", "jobcast:/other/a", "jobcast:/artifacts/../a", "jobcast:/"])
 def test_artifacts_lie_in_the_store(uri):
-    with pytest.raises(RegistryError, match="not an artifact of a jobcast store"):
-        artifact_folder(Path("/srv"), uri)
+    refused(RegistryError, "not an artifact of a jobcast store", artifact_folder, Path("/srv"), uri)
 
 
 def test_artifacts_that_clients_share_lie_in_the_folder_that_is_named(monkeypatch):

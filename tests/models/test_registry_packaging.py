@@ -98,20 +98,12 @@ def test_no_pickle_and_no_code(registry):
         assert {f"numpy=={np.__version__}", f"jobcast=={jobcast.__version__}"} <= set(pinned)
 
 
-def events_of(trace, at_s, columns=("user", "tag")):
+def events_of(trace, at_s):
     """The table that a scheduler would show at an instant: nothing that comes later."""
     known = trace.between(None, float(np.nextafter(at_s, np.inf)))
-    starts, ends = (
-        np.where(known.start_s <= at_s, known.start_s, np.nan),
-        np.where(known.end_s <= at_s, known.end_s, np.nan),
-    )
-    told = {
-        "job_id": known.jobs["job_id"].to_list(),
-        "pool": known.jobs["pool"].to_list(),
-        "submit_time": known.submit_s,
-    }
-    told |= {"gpus": known.gpus, "start_time": starts, "end_time": ends}
-    return pd.DataFrame(told | {name: known.jobs[name].to_list() for name in columns if name in known.jobs.columns})
+    starts, ends = (np.where(times <= at_s, times, np.nan) for times in (known.start_s, known.end_s))
+    told = known.jobs.select("job_id", "pool", "gpus").to_pandas()
+    return told.assign(submit_time=known.submit_s, start_time=starts, end_time=ends)
 
 
 @pytest.fixture(scope="module")

@@ -32,12 +32,9 @@ from tests.shared import refused
 
 
 @pytest.fixture
-def other(saved, tmp_path):
+def other(variant):
     """A predictor whose files nobody has registered."""
-    folder = shutil.copytree(saved["new-load"], tmp_path / "other" / "new-load")
-    file = folder / "metadata.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "note": 1}))
-    return folder
+    return variant("new-load", 1)
 
 
 def statuses(registry):

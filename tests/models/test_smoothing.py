@@ -7,6 +7,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.evaluation import smoothing
 from jobcast.models.evaluation.smoothing import HOUR_S, MODELS, Smoothing, need_statsforecast
 from tests.features.pools import arrived
+from tests.shared import refused
 
 DAY_S = 24 * HOUR_S
 
@@ -21,8 +22,7 @@ def by_day(days, seed=0):
 
 def test_without_statsforecast_one_line_says_what_to_do(monkeypatch):
     monkeypatch.setattr(smoothing, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"--smoothing: statsforecast is not installed; run `pip install"):
-        need_statsforecast()
+    refused(ConfigError, r"--smoothing: statsforecast is not installed; run `pip install", need_statsforecast)
 
 
 def test_a_past_that_tells_too_little_is_told_by_its_mean():

@@ -10,11 +10,9 @@ from jobcast.features.corpus import build_corpus
 from jobcast.models.will_jobs_arrive import (
     best_f1_threshold,
     bot_pools,
-    densest_share,
     gate_threshold,
     half_week,
     lasting_gate,
-    like_clockwork,
 )
 from tests.features.pools import arrived
 
@@ -80,20 +78,6 @@ def test_half_weeks_begin_on_monday_and_at_noon_on_thursday():
 DAY_S = 86400.0
 
 
-def test_densest_band_of_gaps_by_hand():
-    # 600, 605 and 611 lie within 2 % of 600; 613 does not; 5 and 5 are too short to count as a band.
-    assert densest_share(np.array([600.0, 605.0, 611.0, 613.0, 5.0, 5.0, 5.0, 5.0, 90.0, 2000.0])) == 0.3
-
-
-def test_few_gaps_tell_nothing():
-    assert not like_clockwork(np.full(49, 600.0))
-    assert like_clockwork(np.full(50, 600.0))
-
-
-def test_a_batch_submitted_at_once_is_no_clockwork():
-    assert not like_clockwork(np.concatenate((np.full(300, 2.0), np.geomspace(60, 90_000, 100))))
-
-
 def test_the_clockwork_is_found_from_what_was_seen():
     rng = np.random.default_rng(3)
     ticking = np.arange(600.0, 5 * DAY_S, 900.0) + rng.uniform(0, 8, 480)[: len(np.arange(600.0, 5 * DAY_S, 900.0))]
@@ -104,12 +88,3 @@ def test_the_clockwork_is_found_from_what_was_seen():
     corpus = build_corpus(pools, 0.0, 10 * DAY_S, (60,))
     assert bot_pools(corpus, corpus.until(5 * DAY_S)) == ("b",)
     assert bot_pools(corpus, corpus.until(10 * DAY_S)) == ("b", "c")
-
-
-def test_philly_has_one(philly):
-    from jobcast.traces.history import pool_histories
-    from jobcast.traces.readers import read_trace
-
-    trace = read_trace(philly / "philly_jobs.csv")
-    corpus = build_corpus(pool_histories(trace), 1506902400.0, 1509926400.0, (60,))
-    assert bot_pools(corpus, corpus.until(1509926400.0)) == ("11cb48",)

@@ -5,35 +5,23 @@ import pytest
 
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.features.corpus import build_corpus
-from jobcast.models.algorithms import ALGORITHMS, AverageSettings
-from jobcast.models.arrival_folds import Learner, cuts, out_of_fold, training_rows
+from jobcast.models.algorithms import AverageSettings
+from jobcast.models.arrival_folds import Learner, out_of_fold, training_rows
 from jobcast.models.classifiers import BoosterSettings, ForestSettings
 from jobcast.models.evaluation import evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
 from jobcast.traces.history import pool_histories
 from jobcast.traces.readers import read_trace
 from tests.features.pools import arrived
-from tests.shared import kept
+from tests.models.test_algorithms import FILES
+from tests.shared import kept, refused
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S
 HORIZONS_MIN = (5, 60)
 SMALL = BoosterSettings(trees=25)
-GROVE = ForestSettings(trees=20)
-SETTINGS = {
-    "lightgbm": SMALL,
-    "xgboost": SMALL,
-    "logistic": None,
-    "extra-trees": GROVE,
-    "average": AverageSettings(lightgbm=SMALL, extra_trees=GROVE),
-}
-FILES = {
-    "lightgbm": ["txt"],
-    "xgboost": ["json"],
-    "logistic": ["json"],
-    "extra-trees": ["npz"],
-    "average": ["lightgbm.txt", "logistic.json", "extra-trees.npz"],
-}
+SETTINGS = {"lightgbm": SMALL, "average": AverageSettings(lightgbm=SMALL, extra_trees=ForestSettings(trees=20))}
+"""Of one algorithm, and of one whose members are most of the others; what each learns is held by test_algorithms.py."""
 
 
 def histories(days=12.0):
@@ -49,7 +37,7 @@ def corpus():
     return build_corpus(histories(), 0.0, 12 * DAY_S, HORIZONS_MIN)
 
 
-@pytest.fixture(scope="module", params=list(ALGORITHMS))
+@pytest.fixture(scope="module", params=SETTINGS)
 def model(request, corpus):
     return WillJobsArrive(request.param, settings=SETTINGS[request.param]).fit(corpus, UNTIL_S)
 
@@ -85,28 +73,6 @@ def test_nothing_from_until_on_is_read(corpus, tmp_path):
     both = corpus, replace(corpus, arrives=arrives, X=X)
     one, other = (WillJobsArrive(settings=SMALL).fit(rows, UNTIL_S) for rows in both)
     assert kept(one, tmp_path / "true") == kept(other, tmp_path / "false")
-
-
-def test_thresholds_do_not_read_windows_that_cross_into_what_a_fold_forecasts(corpus):
-    """A window that crosses a cut is neither learnt from by the fold after it nor forecast by the one before."""
-    ends_s = [corpus.tick_s + 60.0 * k for k in HORIZONS_MIN]
-    crossing = np.zeros_like(corpus.arrives)
-    for cut_s in cuts(0.0, UNTIL_S):
-        for horizon in range(2):
-            crossing[:, horizon] |= (corpus.tick_s < cut_s) & (ends_s[horizon] >= cut_s)
-    crossing[corpus.tick_s > cuts(0.0, UNTIL_S)[2]] = False  # later folds learn from what crossed into earlier ones
-    last = cuts(0.0, UNTIL_S)[2]
-    told, flipped = (
-        out_of_fold(Learner("lightgbm", 0, SMALL), rows, 0.0, UNTIL_S)
-        for rows in (corpus, replace(corpus, arrives=corpus.arrives ^ crossing))
-    )
-    for horizon in range(2):
-        early = corpus.tick_s[told[horizon].row] < cuts(0.0, UNTIL_S)[1]
-        assert early.any()
-        assert np.array_equal(told[horizon].row, flipped[horizon].row)
-        assert np.array_equal(told[horizon].arrives[early], flipped[horizon].arrives[early])
-        assert np.array_equal(told[horizon].probability[early], flipped[horizon].probability[early])
-    assert last < UNTIL_S
 
 
 def test_same_training_same_bytes_and_reading_gives_the_same_answers(model, corpus, tmp_path):
@@ -220,8 +186,7 @@ def test_first_different_feature_is_named(model, corpus):
 
 
 def test_rows_of_other_horizons_are_refused(model, corpus):
-    with pytest.raises(RegistryError, match=r"reads rows of shape \(n, 2, \d+\)"):
-        model.predict_proba(corpus.X[:, :1])
+    refused(RegistryError, r"reads rows of shape \(n, 2, \d+\)", model.predict_proba, corpus.X[:, :1])
 
 
 def test_a_horizon_longer_than_the_training_time_is_refused(corpus):

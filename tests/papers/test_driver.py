@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from jobcast.domain.errors import ConfigError
 from papers import driver
 from tests.papers.conftest import answered
+from tests.shared import refused
 
 PAPERS = ("andreas", "mlfs", "pcs", "shockwave", "sia")
 COMMANDS = {name: import_module(f"papers.{name}.__main__") for name in PAPERS}
@@ -39,9 +40,9 @@ def test_the_folder_of_traces_must_be_named(name, monkeypatch, tmp_path):
 def test_an_unknown_item_stops_before_anything_is_made(name, tmp_path, monkeypatch):
     monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
     paper = COMMANDS[name].PAPER
-    with pytest.raises(ConfigError) as refused:
-        driver.reproduce(paper, (paper.items[0], "figure99"), tmp_path / "out", tmp_path)
-    assert str(refused.value) == f"figure99: no such figure; choose from {', '.join(paper.items)}"
+    items = (paper.items[0], "figure99")
+    line = refused(ConfigError, "", driver.reproduce, paper, items, tmp_path / "out", tmp_path)
+    assert line == f"figure99: no such figure; choose from {', '.join(paper.items)}"
     assert not (tmp_path / "out").exists()
 
 

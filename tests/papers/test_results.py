@@ -6,6 +6,7 @@ import math
 import pytest
 
 from papers.results import HOLDS, OPEN, REVERSED, Claim, Done, Interval, Page, claims, in_parallel, interval_of
+from tests.shared import refused
 
 TEMPLATE = """# {title}
 
@@ -37,8 +38,7 @@ def test_a_template_is_filled_paragraph_by_paragraph(page, tmp_path):
 
 
 def test_a_field_that_nobody_fills_writes_no_page(page, tmp_path):
-    with pytest.raises(KeyError, match="rows"):
-        page.write(title="T", notes="", tables="")
+    refused(KeyError, "rows", page.write, title="T", notes="", tables="")
     assert not (tmp_path / "out").exists()
 
 

@@ -24,6 +24,11 @@ from tests.scenarios import pool_scenario
 from tests.shared import made_once, shared_folder
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
+TRAINING = f"{HEADER},model,batch_size,epochs,adaptation"
+RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
+COURSE = "job_id,epoch,batch_size"
+# Steps a second that make an epoch of LM's 59,675 samples 60 s long at batch size 10, and 40 s at 20.
+FAST, FASTER = 59_675 / 10 / 60.0, 59_675 / 20 / 40.0
 PARAMS = {
     "prepare": {"min_pool_jobs": 50},
     "featurize": {"horizons_min": [5, 60], "step_s": 1800.0, "min_train_jobs": 50},
@@ -164,7 +169,11 @@ def shell(
     capsys: pytest.CaptureFixture[str],
 ) -> Shell:
     """A command line in an empty folder, with the finished run's registry (for reading alone)."""
-    home = tmp_path / "home" if "untrained" in request.fixturenames else request.getfixturevalue("run").home
+    named = request.fixturenames
+    if "trained" in named:  # of the test's own module: a folder with another registry
+        home = request.getfixturevalue("trained") / "home"
+    else:
+        home = tmp_path / "home" if "untrained" in named else request.getfixturevalue("run").home
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path)
@@ -189,6 +198,15 @@ def csv(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def training(csv: Callable[..., Path]) -> tuple[object, ...]:
+    """Two jobs on one GPU: the first doubles its batch size after two of six epochs (280 s), the second takes 120 s."""
+    trace = csv("01,a,0,1000,1,LM,10,6,gns", "02,a,10,1000,1,LM,10,2,static", header=TRAINING)
+    rates = csv(f"v100,LM,10,1,{FAST!r}", f"v100,LM,20,1,{FASTER!r}", name="rates.csv", header=RATES)
+    truth = csv("1,0,10", "1,2,20", name="truth.csv", header=COURSE)
+    return ("simulate", "--trace", trace, "--gpus", "1", "--set", f"throughputs={rates}", "--set", f"regimes={truth}")
 
 
 @pytest.fixture

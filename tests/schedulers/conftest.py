@@ -1,23 +1,15 @@
-"""Small workloads in minutes, and logs as rows."""
+"""Small workloads in minutes, and when jobs of them start."""
+
+from functools import partial
 
 import pytest
 
-from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
-from jobcast.simulator.workload import Workload
+from tests.simulator.pool_cases import workload_of
 
 MINUTE_S = 60.0
-
-
-def build(jobs, pools):
-    """Workload from rows (job id, pool, submit min, duration min, gpus) and quotas by pool."""
-    return Workload(
-        [Job(0, name, pool, MINUTE_S * at, gpus) for name, pool, at, _, gpus in jobs],
-        [Outcome(MINUTE_S * duration) for *_, duration, _ in jobs],
-        [Pool(name, quota) for name, quota in pools.items()],
-    )
 
 
 def starts(workload, policy, settings=None, source=None):
@@ -29,7 +21,7 @@ def starts(workload, policy, settings=None, source=None):
 
 @pytest.fixture(scope="session")
 def workload():
-    return build
+    return partial(workload_of, unit_s=MINUTE_S)
 
 
 @pytest.fixture(scope="session")

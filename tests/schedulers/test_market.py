@@ -164,8 +164,6 @@ def test_cvxpy_is_imported_only_to_solve(monkeypatch):
 
 # Shockwave, appendix F, on state spaces small enough to try every deterministic policy.
 
-pytest.importorskip("cvxpy", reason="the market needs jobcast's extra `market`")
-
 few = settings(max_examples=15)
 
 

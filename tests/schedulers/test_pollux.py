@@ -43,20 +43,6 @@ def test_greedy_steps_find_the_best_division_of_concave_goodputs(tables, gpus):
     assert fitness(plan) == pytest.approx(max(fitness(option) for option in options if sum(option) <= gpus))
 
 
-@given(
-    rows=st.lists(
-        st.tuples(concave_jobs(), st.integers(0, 4), st.integers(0, 3), st.floats(0, 5_000)), min_size=1, max_size=8
-    ),
-    gpus=st.integers(1, 12),
-    p=st.sampled_from([-4.0, -1.0, 0.5]),
-)
-def test_capacity_is_kept_and_somebody_runs(rows, gpus, p):
-    jobs = [Scalable(age, held, again, table) for table, held, again, age in rows]
-    plan = allocated(Pollux(p), jobs, gpus)
-    assert 0 < sum(plan) <= gpus
-    assert all(0 <= count <= len(job.goodput) for count, job in zip(plan, jobs, strict=True))
-
-
 def test_who_gains_gets_the_gpus():
     assert allocated(Pollux(), [waiting(LINEAR), waiting(FLAT)], 8) == [7, 1]
     assert allocated(Pollux(), [waiting(LINEAR), waiting(LINEAR)], 8) == [4, 4]

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.optstop import OptStop
+from jobcast.domain.settings import Settings
 from jobcast.schedulers import registry
 from jobcast.schedulers.policies import ENERGY, KINDS, POOLS, ROUNDS, PolicyFactory, PolicySpec, split_settings
 from jobcast.schedulers.pool_rules import Fcfs
@@ -19,7 +21,6 @@ from jobcast.schedulers.registry import (
     make_policy,
     resolve_policy,
 )
-from jobcast.schedulers.settings import Settings
 from tests.shared import refused
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
@@ -37,13 +38,6 @@ def test_policies_go_by_their_papers_names():
     assert [name for name in FLAT if not find_policy(name).asks] == silent
 
 
-def test_settings_come_as_text_or_as_values():
-    assert make_policy("ssf", FORECASTS, {"backfill": "true"})._backfill is True
-    assert make_policy("gssf", FORECASTS, {"backfill": False})._backfill is False
-    assert make_policy("mmfs", None, {"strict": "1"})._strict is True
-    assert make_policy("sia", FORECASTS, {"tick_s": "300"})._tick_s == 300.0
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
@@ -54,16 +48,8 @@ def test_settings_come_as_text_or_as_values():
         ("fifo", {}, "unknown policy fifo: several papers have one; did you mean elastic_fifo, energy_fifo or fcfs?"),
         ("hived", {"backfill": "true"}, "policy hived: setting backfill: not known; known: none"),
         ("ssf", {"back": "true"}, "policy ssf: setting back: not known; did you mean backfill? known: backfill"),
-        (
-            "sia",
-            {"slak": ".1"},
-            "policy sia: setting slak: not known; did you mean slack? known: adapt, backfill",
-        ),
-        (
-            "sia",
-            {"throughput": "t"},
-            "policy sia: setting throughput: not known; did you mean throughputs? known:",
-        ),
+        ("sia", {"slak": ".1"}, "policy sia: setting slak: not known; did you mean slack? known: adapt, backfill"),
+        ("sia", {"throughput": "t"}, "policy sia: setting throughput: not known; did you mean throughputs? known:"),
         ("ssf", {"backfill": "maybe"}, "policy ssf: setting backfill must be true or false, got maybe"),
         ("sia", {"tick_s": "soon"}, "policy sia: setting tick_s must be a positive number of seconds, got soon"),
         ("sia", {"order": "best"}, "policy sia: setting order must be share or submission or shortest or narrow, got"),
@@ -236,8 +222,6 @@ def test_defaults_of_mechanisms_are_those_of_the_engines():
         assert how == {key: how[key] if told[key].default is told[key].empty else told[key].default for key in how}
 
 
-def test_defaults_of_mlfs_are_those_of_its_parts():
-    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings, MlfHSettings
-
-    assert make_policy("mlf_h").settings == MlfHSettings()
-    assert make_policy("mlf_c").settings == LoadControlSettings()
+def test_defaults_of_mlf_c_are_those_of_optstop():
+    own = make_policy("mlf_c").settings
+    assert OptStop() == OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)

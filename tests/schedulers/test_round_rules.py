@@ -81,22 +81,23 @@ def test_nobody_is_there(rule):
     assert seqs(RULES[rule](Known({})).choose(state([], 4))) == []
 
 
-@pytest.mark.parametrize("rule", ["allox", "las", "longest_then_srpt", "ossp", "srpt", "themis_filter"])
-def test_who_keeps_nothing_between_rounds_fills_gpus_beside_a_plan(rule):
+BESIDE = {
+    **dict.fromkeys(("allox", "las", "longest_then_srpt", "srpt", "themis_filter"), 120.0),
+    "shares": 120.0,
+    "ossp": 240.0,
+    "in order": 240.0,
+}
+
+
+@pytest.mark.parametrize("rule", BESIDE)
+def test_who_keeps_nothing_between_rounds_or_has_shares_fills_gpus_beside_a_plan(rule):
+    """Others, who are asked once a round, leave free GPUs to their next plan."""
     # The first ends at 70 s; the plan for 120 s was made with it at 0 s, before the third came.
     rows = [(0, 50, 1), (0, 300, 1), (10, 50, 1)]
     known = Known({seq: float(length) for seq, (_, length, _) in enumerate(rows)})
-    log = replay(gangs(rows, 2), by_rounds(RULES[rule](known), rule, RoundMechanism(solve="beside")))
-    assert log.start_s.tolist() == [0.0, 0.0, 240.0 if rule == "ossp" else 120.0]
-
-
-@pytest.mark.parametrize(("rule", "start_s"), [(InOrder(), 240.0), (Equal(), 120.0)])
-def test_others_leave_gpus_idle_beside_a_plan_unless_they_say_who_fills_them(rule, start_s):
-    """The same jobs: a rule that is asked once a round leaves free GPUs to its next plan; shares say who is next."""
-    log = replay(
-        gangs([(0, 50, 1), (0, 300, 1), (10, 50, 1)], 2), by_rounds(rule, "rule", RoundMechanism(solve="beside"))
-    )
-    assert log.start_s.tolist() == [0.0, 0.0, start_s]
+    made = {"shares": Equal(), "in order": InOrder()}.get(rule) or RULES[rule](known)
+    log = replay(gangs(rows, 2), by_rounds(made, rule, RoundMechanism(solve="beside")))
+    assert log.start_s.tolist() == [0.0, 0.0, BESIDE[rule]]
 
 
 def _fixed():

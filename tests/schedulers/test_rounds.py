@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from jobcast.domain.energy import EnergyCluster, EpochTimes
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.rounds import ActiveJob, RoundState
+from jobcast.domain.rounds import ActiveJob
 from jobcast.domain.training import Goodputs, Progress, Regime, Training
 from jobcast.schedulers.gavel import Gavel, centre, water
 from jobcast.schedulers.placement import NodePlacement
@@ -58,9 +58,11 @@ def test_least_attained_takes_turns_and_every_return_is_charged():
     assert policy.figures()["rounds"] == 4
 
 
+TRAINING = Training("LM", 10, 4, "gns", {10: 60.0, 20: 40.0})
+
+
 def test_a_policy_is_told_what_changed():
-    training = Training("LM", 10, 4, "gns", {10: 60.0, 20: 40.0})
-    job = Job(0, "a", "all", 0.0, 1, preemptible=True, training=training)
+    job = Job(0, "a", "all", 0.0, 1, preemptible=True, training=TRAINING)
     regimes = (Regime(10, 2.0), Regime(20, 2.0))
     rule = InOrder()
     work = Workload([job], [Outcome(200.0, regimes)], [Pool("all", 1)], 0.0)
@@ -189,14 +191,8 @@ def test_the_rule_is_shown_the_round_to_come_and_asked_once_a_round():
     assert policy.figures() == {"rounds": 5.0, "asked": 5.0}  # at 480 s the first is gone and the second runs at once
 
 
-def state_of(active, gpus=4):
-    return RoundState(now_s=600.0, index=5, round_s=120.0, restart_s=20.0, total_gpus=gpus, active=active)
-
-
 def trained(seq, epochs, running):
-    job = Job(
-        seq, str(seq), "all", 0.0, 1, preemptible=True, training=Training("LM", 10, 4, "gns", {10: 60.0, 20: 40.0})
-    )
+    job = Job(seq, str(seq), "all", 0.0, 1, preemptible=True, training=TRAINING)
     regimes = (Regime(10, 1.0), Regime(20, epochs - 1.0))
     return ActiveJob(job, 300.0, 60.0 + 40.0 * (epochs - 1.0), running, Progress(epochs, regimes))
 
@@ -206,7 +202,7 @@ def test_what_is_expected_of_training_jobs():
         trained(seq, epochs, running)
         for seq, epochs, running in [(0, 1.0, True), (1, 1.0, False), (2, 3.5, True), (3, 2.0, True)]
     )
-    later = expected(state_of([going, coming, ending, waiting]), [going.job, coming.job, ending.job])
+    later = expected(state([going, coming, ending, waiting], 4, 600.0), [going.job, coming.job, ending.job])
     assert (later.now_s, later.index, later.total_gpus) == (720.0, 6, 4)
     assert [one.running for one in later.active] == [True, True, True, False]
     assert [one.held_s for one in later.active] == [420.0, 420.0, 420.0, 300.0]
@@ -222,7 +218,7 @@ def test_jobs_that_may_not_be_stopped_leave_the_plan_once_they_run():
     rigid = Job(0, "0", "all", 0.0, 3)
     other = Job(1, "1", "all", 0.0, 1, preemptible=True)
     actives = [ActiveJob(job, 0.0, 0.0, False) for job in (rigid, other)]
-    later = expected(state_of(actives), [rigid])
+    later = expected(state(actives, 4, 600.0), [rigid])
     assert ([one.job.seq for one in later.active], later.total_gpus) == ([1], 1)
 
 
@@ -236,14 +232,6 @@ def test_every_policy_can_be_planned_beside(name):
     assert held == pytest.approx(log.duration_s + 20.0 * (1 + log.preemptions), abs=1e-6)
     before, default = (make_policy(name, Oracle(work), settings) for settings in ({"solve": "before"}, {}))
     assert replay(work, before).end_s.tolist() == replay(work, default).end_s.tolist()
-
-
-@pytest.mark.parametrize("name", ["allox", "las", "longest_then_srpt", "srpt", "themis_filter"])
-def test_rules_that_keep_nothing_fill_what_a_plan_leaves_free(name):
-    # The second comes in the round from 0 to 120 s, and is in no plan before that for 240 s.
-    work = gangs([(0, 500, 1, True), (10, 50, 1, True)], 2)
-    log = replay(work, make_policy(name, Oracle(work), {"solve": "beside"}))
-    assert log.start_s.tolist() == [0.0, 120.0]
 
 
 def test_settings_that_cannot_be_used():
@@ -348,8 +336,8 @@ def test_goodput_in_a_law_of_epochs_is_the_speedup():
 def test_a_round_ahead_a_job_has_got_on_by_its_gpus_and_paid_for_a_change():
     job = gang("a", gpus=4, min_gpus=1)
     one = ActiveJob(job, 300.0, 200.0, True, None, {2: 0.5, 4: 1.0}, 4)
-    state = RoundState(600.0, 5, 120.0, 20.0, 8, [one])
-    (stays,), (changed,) = (expected(state, [replace(job, gpus=gpus)]).active for gpus in (4, 2))
+    now = state([one], 8, 600.0)
+    (stays,), (changed,) = (expected(now, [replace(job, gpus=gpus)]).active for gpus in (4, 2))
     assert (stays.run_s, stays.gpus) == (320.0, 4)
     assert (changed.run_s, changed.gpus, changed.running) == (250.0, 2, True)  # 100 s at half the speed
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.policy import Grant
 from jobcast.domain.switches import ALL_SHARE, Switch, Switches
 from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia_plan import (
@@ -33,7 +32,7 @@ from jobcast.schedulers.sia_plan import (
     run_time,
     survival,
 )
-from jobcast.simulator.engine import Simulation, Stand, replay
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.workload import Workload
 from tests.schedulers.events_driver import in_minutes
@@ -89,16 +88,6 @@ def test_who_is_virtually_started_goes_first_though_another_was_early():
     assert starts[3] > 60.0
 
 
-def test_a_tick_asks_again_while_jobs_wait():
-    jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("ab")]
-    workload = Workload(jobs, [Outcome(600.0)] * 2, [Pool("p", 1), Pool("q", 1)])
-    source = Conservative(workload, HORIZONS_MIN)
-    asked = (SiaPlan(source, budget_min=0.0, tick_s=tick_s) for tick_s in (None, 120.0))
-    plain, ticked = (replay(workload, policy, source) for policy in asked)
-    assert plain.start_s.tolist() == ticked.start_s.tolist() == [0.0, 600.0]
-    assert ticked.events == plain.events + 5  # at 2, 4, 6, 8 and 10 minutes
-
-
 def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monkeypatch):
     """Pool q idles and lends nothing to those of p that wait from 1 s on."""
     made, renew = [], SiaPlan._renew
@@ -148,14 +137,6 @@ def test_who_is_early_is_on_its_pools_quota_as_long_as_that_lasts(monkeypatch):
     oracle = Oracle(workload, HORIZONS_MIN)
     Simulation(workload, SiaPlan(oracle, budget_min=1e9), oracle).run(5.0)
     assert {seq: grant.dedicated for seq, grant in given.items()} == {0: True, 2: True, 3: False}
-
-
-def test_it_begins_amid_a_run_with_who_holds_what():
-    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
-    workload = Workload(jobs, [Outcome(100.0), Outcome(100.0)], [Pool("p", 1), Pool("q", 1)])
-    oracle = Oracle(workload, HORIZONS_MIN)
-    run = Simulation(workload, SiaPlan(oracle), oracle).begin(50.0, {0: Stand(50.0, Grant(1.0), 0.0)})
-    assert run.run().log().start_s.tolist() == [0.0, 50.0]
 
 
 def test_survival_and_quantiles_of_log_uniform_bins():

@@ -13,14 +13,8 @@ from jobcast.domain.policy import Grant
 from jobcast.domain.switches import Switch, Switches
 from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.sia_risk import (
-    EDGE_RATIO,
-    Candidates,
-    SiaRisk,
-    median_bin,
-    minutes_at_risk,
-    overstays,
-)
+from jobcast.schedulers.sia_plan import SiaPlan
+from jobcast.schedulers.sia_risk import EDGE_RATIO, Candidates, SiaRisk, median_bin, minutes_at_risk, overstays
 from jobcast.simulator.engine import Simulation, Stand, replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.workload import Workload
@@ -102,7 +96,7 @@ def first_bin_minutes(probability):
 
 
 @pytest.mark.parametrize("probability", [0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
-def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, probability):
+def test_the_expected_slowdown_is_compared_with_the_budget(workload, probability):
     made = workload(LENT, {"p": 1, "q": 2})
     expected = first_bin_minutes(probability)
     for budget_min, start in ((0.97 * expected, 1000), (1.03 * expected, 0)):
@@ -111,12 +105,13 @@ def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, 
         assert log_.start_s[1] / MINUTE_S == start
 
 
-def test_it_begins_amid_a_run_with_who_holds_what():
+@pytest.mark.parametrize("policy", [SiaRisk, SiaPlan])
+def test_it_begins_amid_a_run_with_who_holds_what(policy):
     """Only b waits: it is lent q's GPU."""
     jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
     workload = Workload(jobs, [Outcome(100.0), Outcome(100.0)], [Pool("p", 1), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
-    run = Simulation(workload, SiaRisk(oracle), oracle).begin(50.0, {0: Stand(50.0, Grant(1.0), 0.0)})
+    run = Simulation(workload, policy(oracle), oracle).begin(50.0, {0: Stand(50.0, Grant(1.0), 0.0)})
     assert run.run().log().start_s.tolist() == [0.0, 50.0]
 
 

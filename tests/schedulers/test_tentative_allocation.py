@@ -120,16 +120,6 @@ def test_the_narrowest_width_is_a_bound():
     assert draft.narrowest(9) <= 2
 
 
-def test_what_a_view_sums_up():
-    read = view().tally
-    assert [pool.name for pool in read.waiting] == ["p", "q"]
-    assert list(read.ready) == ["p", "q"]  # of which the second just fits
-    assert read.pledged == 7
-    assert {name: room for name, (_, room) in read.roomy.items()} == {"r": 2}
-    assert [read.narrowest(lane) for lane in (0, 1, 2, 9)] == [inf, 1, 1, 1]
-    assert [list(read.holders(gpus, 9)) for gpus in (0, 1, 4)] == [[], ["p"], ["p", "q"]]
-
-
 def spare(jobs, quotas, **running):
     """A draft of a cluster where jobs are pending, and so many GPUs of pools held by one job each."""
     state = ClusterState([Pool(name, quota) for name, quota in quotas.items()])

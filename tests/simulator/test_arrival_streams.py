@@ -15,6 +15,7 @@ from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import against, ends_against_baseline, figures, same_jobs
 from jobcast.simulator.workload import Workload
 from tests.shared import refused
+from tests.simulator.pool_cases import Script
 
 COLUMNS = ("submit_s", "start_s", "end_s", "duration_s", "gpus", "pool", "preemptions", "dedicated")
 
@@ -108,15 +109,15 @@ def test_the_history_is_told_the_runs_own_arrivals(workload):
     assert [(one.job.job_id, one.end_s) for one in history.finished_since(0)] == [("a", 11), ("x", 20), ("b", 24)]
 
 
-def test_a_job_that_has_not_arrived_cannot_be_started(workload, scripted):
+def test_a_job_that_has_not_arrived_cannot_be_started(workload):
     made = closed(workload([("a", "p", 0, 5, 1), ("b", "p", 6, 1, 1)], {"p": 2}), b=("a", 1))
     with pytest.raises(DecisionError, match="cannot change job number 1: it is none of this run's jobs"):
-        replay(made, scripted(made, {0.0: (("a", "b"), (), None)}))
+        replay(made, Script({0.0: {"a": 1, 1: 1}}))
 
 
-def test_jobs_left_pending_for_ever_are_told(workload, scripted):
+def test_jobs_left_pending_for_ever_are_told(workload):
     made = closed(workload([("a", "p", 0, 5, 1), ("b", "p", 6, 1, 1)], {"p": 2}), b=("a", 1))
-    refused(DecisionError, r"1 jobs are pending, job a first.*nothing will arrive", replay, made, scripted(made, {}))
+    refused(DecisionError, r"1 jobs are pending, job a first.*nothing will arrive", replay, made, Script({}))
 
 
 @pytest.mark.parametrize(

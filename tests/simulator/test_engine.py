@@ -13,35 +13,41 @@ from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.run_time import RunTime
 from tests.shared import refused
+from tests.simulator.pool_cases import Script
 
 
 def rows(log):
     return list(zip(log.start_s.tolist(), log.end_s.tolist(), strict=True))
 
 
-def test_completions_then_arrivals_then_one_call(workload, scripted):
+def test_completions_then_arrivals_then_one_call(workload):
     made = workload([("a", "p", 0, 5, 2), ("b", "p", 5, 1, 2), ("c", "q", 5, 1, 1)], {"p": 2, "q": 1})
-    policy = scripted(made, {0.0: (("a",), (), None), 5.0: (("b", "c"), (), None)})
-    log = replay(made, policy)
-    assert policy.seen == [
-        (0.0, ["a"], [], ["p"], 3.0),
-        (5.0, ["b", "c"], [], ["p", "q"], 3.0),
-    ]
+    told = []
+
+    class Seeing(Script):
+        def decide(self, view):
+            waiting = sorted(job.job_id for seq, job in view.active.items() if seq not in view.running)
+            touched = sorted(pool.name for pool in view.touched)
+            told.append((view.now_s, waiting, list(view.running), touched, view.free_gpus))
+            return super().decide(view)
+
+    log = replay(made, Seeing({0.0: {"a": 2}, 5.0: {"b": 2, "c": 1}}, {0.0: inf}))
+    assert told == [(0.0, ["a"], [], ["p"], 3.0), (5.0, ["b", "c"], [], ["p", "q"], 3.0)]
     assert rows(log) == [(0, 5), (5, 6), (5, 6)]
     assert log.events == 6
-    assert log.policy == "scripted"
+    assert log.policy == "script"
 
 
-def test_few_jobs_tell_how_far_they_are_each_time_one_ends(workload, scripted):
+def test_few_jobs_tell_how_far_they_are_each_time_one_ends(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 7, 1), ("c", "p", 0, 9, 1)], {"p": 3})
     told = []
-    replay(made, scripted(made, {0.0: (("a", "b", "c"), (), None)}), progress=lambda *counts: told.append(counts))
+    replay(made, Script({0.0: dict.fromkeys("abc", 1)}), progress=lambda *counts: told.append(counts))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
+def test_when_all_is_over_a_step_changes_nothing(workload):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1})
-    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)}))
+    run = Simulation(made, Script({0.0: {"a": 1}}))
     assert run.log().dedicated.tolist() == [False]  # who never started counts against no quota
     run.wait(inf)
     run.step()
@@ -116,10 +122,9 @@ def test_in_a_far_future_two_steps_of_the_clock_are_one_instant(workload):
     assert [(at_s - far_s) / step_s for at_s in policy.asked] == [2, 3, 12, 13]
 
 
-def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):
+def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1}, preemptible=True)
-    script = {0.0: (("a",), (), 2.0), 2.0: ((), ("a",), 4.0), 4.0: (("a",), (), None)}
-    policy = scripted(made, script)
+    policy = Script({0.0: {"a": 1}, 2.0: {"a": None}, 4.0: {"a": 1}})
     log = replay(made, policy)
     assert policy.asked == [("lane", "a"), ("key", "a")]
     assert rows(log) == [(0, 7)]  # 2 s of work were kept
@@ -131,60 +136,49 @@ def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scrip
 
 def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 3, 1, 1)], {"p": 2}, preemptible=True)
-    a, b = made.jobs
-
-    class Restart:
-        def decide(self, view):
-            if view.now_s == 3:
-                return Decision({a.seq: None}, 4.0)
-            if view.now_s == 4:
-                return Decision({a.seq: Grant(1, dedicated=False), b.seq: Grant(1)})
-            return Decision({a.seq: Grant(1)}) if view.now_s == 0 else Decision()
-
-    log = replay(made, Restart())
+    steps = {0.0: {"a": 1}, 3.0: {"a": None}, 4.0: {"a": Grant(1, dedicated=False), "b": 1}}
+    log = replay(made, Script(steps))
     assert rows(log) == [(0, 6), (4, 5)]
     assert log.preemptions.tolist() == [1, 0]
     assert log.dedicated.tolist() == [False, True]
-    assert log.policy == "Restart"
 
 
-def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload, scripted):
-    made = workload([("a", "p", 0, 1, 1), ("b", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
-    script = {
-        0.0: ((), (), 7.0),
-        1.0: ((), (), None),  # keeps 7
-        2.0: ((), (), 5.0),  # replaces 7
-        5.0: (("a",), (), None),
-        6.0: (("b",), (), None),
-        7.0: (("c",), (), None),
-    }
-    policy = scripted(made, script)
-    replay(made, policy)
-    assert [seen[0] for seen in policy.seen] == [0, 1, 2, 5, 6, 7]
-    assert policy.seen[3][3] == []  # nothing touched by a wake-up
+def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload):
+    made = workload([(name, "p", at, 1, 1) for at, name in enumerate("abcd")], {"p": 1})
+    touched = []
+
+    class Seeing(Script):
+        def decide(self, view):
+            touched.append((view.now_s, len(view.touched)))
+            return super().decide(view)
+
+    wakes_s = {0.0: 7.0, 1.0: 4.0, 2.0: 5.0, 3.0: inf}
+    replay(made, Seeing({5.0: {"a": 1}, 6.0: {"b": 1}, 7.0: {"c": 1}, 8.0: {"d": 1}}, wakes_s))
+    # Nothing is touched by a wake-up.
+    assert touched == [(0, 1), (1, 1), (2, 1), (3, 1), (5, 0), (6, 1), (7, 1), (8, 1)]
 
 
-START_A = {0.0: (("a",), (), None)}
+START_A = {0.0: {"a": 2}}
 REFUSALS = {
-    "capacity": ({0.0: (("a",), (), None), 1.0: (("b",), (), None)}, "start job b: it needs 2 GPUs, 1 are free"),
-    "future": ({0.0: (("b",), (), None)}, "change job b: it is submitted only at 1.000000 s"),
-    "finished": ({0.0: (("a",), (), 5.0), 5.0: (("a",), (), None)}, "change job a: it has finished"),
-    "stop": ({0.0: ((), ("a",), None)}, "stop job a: it is not running"),
-    "rigid": ({**START_A, 1.0: ((), ("a",), None)}, "stop job a: it is not preemptible"),
-    "past": ({0.0: ((), (), -1.0)}, "asks to be woken at -1.000000 s"),
-    "now": ({0.0: ((), (), 0.0)}, "asks to be woken at 0.000000 s"),
-    "nan": ({0.0: ((), (), float("nan"))}, "asks to be woken at nan"),
-    "deadlock": (START_A, "1 jobs are pending, job b first, while none gets on"),
+    "capacity": ({**START_A, 1.0: {"b": 2}}, {}, "start job b: it needs 2 GPUs, 1 are free"),
+    "future": ({0.0: {1: 2}}, {}, "change job b: it is submitted only at 1.000000 s"),
+    "finished": ({**START_A, 5.0: {0: 2}}, {}, "change job a: it has finished"),
+    "stop": ({0.0: {"a": None}}, {}, "stop job a: it is not running"),
+    "rigid": ({**START_A, 1.0: {"a": None}}, {}, "stop job a: it is not preemptible"),
+    "past": ({}, {0.0: -1.0}, "asks to be woken at -1.000000 s"),
+    "now": ({}, {0.0: 0.0}, "asks to be woken at 0.000000 s"),
+    "nan": ({}, {0.0: float("nan")}, "asks to be woken at nan"),
+    "deadlock": (START_A, {}, "1 jobs are pending, job b first, while none gets on"),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSALS)
-def test_an_impossible_answer_names_policy_time_and_job(workload, scripted, kind):
-    script, message = REFUSALS[kind]
+def test_an_impossible_answer_names_policy_time_and_job(workload, kind):
+    steps, wakes_s, message = REFUSALS[kind]
     made = workload([("a", "p", 0, 5, 2), ("b", "p", 1, 1, 2)], {"p": 3})
-    told = refused(DecisionError, "", replay, made, scripted(made, script))
+    told = refused(DecisionError, "", replay, made, Script(steps, wakes_s))
     assert message in told
-    assert told.startswith("policy scripted at ")
+    assert told.startswith("policy script at ")
 
 
 @pytest.mark.parametrize(
@@ -227,6 +221,7 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
         log = replay(made, Greedy(), progress=lambda done, count, told=told: told.append((done, count)))
         assert told == [(end, jobs) for end in ends]
         assert np.array_equal(log.end_s, np.arange(jobs) + 1.0)
+        assert log.policy == "Greedy"  # which has no name
 
 
 @pytest.mark.parametrize("frozen_from", [1, 5_000])
@@ -254,9 +249,9 @@ def test_what_a_run_leaves_is_collected(workload, monkeypatch, frozen_from):
     assert left() is None
 
 
-def test_sources_move_before_each_question_and_after_the_history(workload, scripted):
+def test_sources_move_before_each_question_and_after_the_history(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 5, 1, 1)], {"p": 1})
-    policy = scripted(made, {0.0: (("a",), (), None), 5.0: (("b",), (), None)})
+    policy = Script({0.0: {"a": 1}, 5.0: {"b": 1}})
     history = RunHistory(["p"])
     told = []
 
@@ -269,24 +264,19 @@ def test_sources_move_before_each_question_and_after_the_history(workload, scrip
     assert told == [(0.0, 0.0, 1, 0, 0), (5.0, 5.0, 2, 1, 2), (6.0, 6.0, 2, 2, 4)]
 
 
-def test_an_empty_workload_gives_an_empty_log(workload, scripted):
+def test_an_empty_workload_gives_an_empty_log(workload):
     made = workload([], {"p": 1})
-    log = replay(made, scripted(made, {}))
+    log = replay(made, Script({}))
     assert len(log) == 0
     assert log.events == 0
     assert log.spans.job.shape == (0,)
 
 
-class Told:
-    """Decides by the instant: (ids to start on spare GPUs, ids to stop, ids to promote). Keeps what p's quota bears."""
+class Told(Script):
+    """Keeps what p's quota bears, and what it could lend."""
 
-    name = "told"
-    lane = staticmethod(lambda job: 0)
-    key = staticmethod(lambda job: 0.0)
-
-    def __init__(self, made, script):
-        self.jobs = {job.job_id: job for job in made.jobs}
-        self.script = script
+    def __init__(self, steps):
+        super().__init__(steps)
         self.borne, self.room = [], []
 
     def decide(self, view):
@@ -294,15 +284,16 @@ class Told:
         running = {run.job.job_id: run.dedicated for run in view.running.values()}
         self.borne.append((view.now_s, pool.dedicated, pool.allocated, view.free_gpus, running))
         self.room.append({name: gpus for name, (_, gpus) in view.tally.roomy.items()})
-        starts, stops, promoted = ([self.jobs[one] for one in ids] for ids in self.script.get(view.now_s, ("", "", "")))
-        later = [at for at in self.script if at > view.now_s]
-        change = {job.seq: None for job in stops} | {job.seq: Grant(job.gpus) for job in promoted}
-        return Decision(change | {job.seq: Grant(job.gpus, dedicated=False) for job in starts}, min(later, default=inf))
+        return super().decide(view)
+
+
+ONE, TWO = (Grant(gpus, dedicated=False) for gpus in (1, 2))
+"""Spare GPUs; what is given as a number is of the quota."""
 
 
 def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
     made = workload([("a", "p", 0, 10, 2), ("b", "p", 0, 10, 1)], {"p": 3})
-    policy = Told(made, {0.0: ("ab", "", ""), 4.0: ("", "", "a"), 5.0: ("", "", "")})
+    policy = Told({0.0: {"a": TWO, "b": ONE}, 4.0: {"a": 2}, 5.0: {}})
     log = replay(made, policy)
     assert policy.borne == [
         (0.0, 0, 0, 3, {}),
@@ -319,7 +310,7 @@ def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
 
 def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
     made = workload([("a", "p", 0, 10, 2)], {"p": 3}, preemptible=True)
-    policy = Told(made, {0.0: ("a", "", ""), 2.0: ("", "", "a"), 3.0: ("", "a", ""), 4.0: ("a", "", "")})
+    policy = Told({0.0: {"a": TWO}, 2.0: {"a": 2}, 3.0: {"a": None}, 4.0: {"a": TWO}})
     log = replay(made, policy)
     assert [borne[:2] for borne in policy.borne] == [(0.0, 0), (2.0, 0), (3.0, 2), (4.0, 0)]
     assert log.dedicated.tolist() == [False]  # it last started on spare GPUs
@@ -327,7 +318,7 @@ def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
 
 def test_what_a_job_holds_already_changes_nothing(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 1)], {"p": 2})
-    log = replay(made, Told(made, {0.0: ("ab", "", ""), 1.0: ("b", "", "a"), 2.0: ("", "", "a")}))
+    log = replay(made, Script({0.0: {"a": ONE, "b": ONE}, 1.0: {"a": 1, "b": ONE}, 2.0: {"a": 1}}))
     assert rows(log) == [(0, 5), (0, 9)]
     assert log.dedicated.tolist() == [True, False]
 
@@ -354,7 +345,7 @@ def test_a_grant_that_cannot_be_is_refused(workload, change, message):
     refused(DecisionError, f"policy odd at 0.000000 s: {message}", replay, made, Odd())
 
 
-STOPS = {0.0: ("a", "", ""), 2.0: ("", "a", ""), 4.0: ("a", "", "")}
+STOPS = {0.0: {"a": 1}, 2.0: {"a": None}, 4.0: {"a": 1}}
 
 
 @pytest.mark.parametrize(
@@ -372,12 +363,12 @@ def test_resuming_costs_at_starts_after_a_stop_alone(workload, restart_s, resume
         restart_s=restart_s,
         resume_s=resume_s,
     )
-    log = replay(made, Told(made, {**STOPS, 20.0: ("b", "", "")}))
+    log = replay(made, Script({**STOPS, 20.0: {"b": 1}}))
     assert rows(log) == [(0, end_s), (20, 30 + restart_s)]  # b was never stopped
 
 
 def test_a_job_stopped_while_it_resumes_loses_that_again(workload):
     made = replace(workload([("a", "p", 0, 10, 1)], {"p": 1}, preemptible=True), resume_s=3.0)
-    log = replay(made, Told(made, {**STOPS, 5.0: ("", "a", ""), 6.0: ("a", "", "")}))
+    log = replay(made, Script({**STOPS, 5.0: {"a": None}, 6.0: {"a": 1}}))
     assert rows(log) == [(0, 17)]  # 2 s done, at 5 still resuming: 3 s and 8 s from 6 on
     assert log.preemptions.tolist() == [2]

@@ -45,16 +45,19 @@ def many(count=2000):
     return Workload(jobs, outcomes, [Pool("p", 8), Pool("q", 4)])
 
 
-def test_oracle_reads_the_trace(workload):
+def test_oracle_reads_the_trace_and_is_certain(workload):
     made = workload(ROWS, {"p": 4, "q": 4})
     oracle = Oracle(made)
     oracle.advance(0.0)
     assert [oracle.new_load("p", h) for h in HORIZONS_S] == [1, 4, 4]  # not a itself; d at the very end of an hour
     assert [oracle.will_jobs_arrive("q", h) for h in HORIZONS_S] == [False, True, True]
+    assert [oracle.load_quantiles("p", h, (0.01, 0.99)) for h in HORIZONS_S] == [(1, 1), (4, 4), (4, 4)]
+    assert [oracle.arrival_probability("q", h) for h in HORIZONS_S] == [0, 1, 1]
     oracle.advance(300.0)
     assert [oracle.new_load("p", h) for h in HORIZONS_S] == [0, 3, 3]
     assert [oracle.duration_bin(job) for job in made.jobs] == [0, 0, 2, 3]
     assert [oracle.duration_s(job) for job in made.jobs] == [100, 300, 4000, 50_000]
+    assert oracle.duration_probabilities(made.jobs[2]) == (0, 0, 1, 0)
 
 
 @pytest.mark.parametrize("horizons", [(5, 60, 720), (10,), (1, 2, 4, 8, 16)])
@@ -209,15 +212,6 @@ def test_distributions_are_distributions(kind):
                 told = source.load_quantiles(pool, horizon_s, LEVELS)
                 assert list(told) == sorted(told)
                 assert list(told) == [source.load_quantile(pool, horizon_s, level) for level in LEVELS]
-
-
-def test_the_oracle_is_certain(workload):
-    made = workload(ROWS, {"p": 4, "q": 4})
-    oracle = Oracle(made)
-    oracle.advance(0.0)
-    assert [oracle.load_quantiles("p", h, (0.01, 0.99)) for h in HORIZONS_S] == [(1, 1), (4, 4), (4, 4)]
-    assert [oracle.arrival_probability("q", h) for h in HORIZONS_S] == [0, 1, 1]
-    assert oracle.duration_probabilities(made.jobs[2]) == (0, 0, 1, 0)
 
 
 def test_the_oracle_tells_what_is_left_of_regimes():

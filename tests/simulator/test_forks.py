@@ -13,11 +13,10 @@ from jobcast.live.completion_forecasts import believed_now, completions
 from jobcast.pipelines.experiments.completion_meters import Watcher
 from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
-from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
@@ -50,8 +49,8 @@ def gangs(policy, training=False):
 
 def elastic():
     jobs = elastic_cases.jobs_of([(10.0 * at, 50.0 + 30.0 * (at % 4), 8, 0, at % 4) for at in range(9)])
-    policy, cluster = elastic_cases.policies()["srsf"], ElasticCluster(np.array([8.0]))
-    return Simulation(elastic_workload(jobs, jobs.size_s, cluster), policy, law=Speedup(jobs, jobs.size_s, 2.0))
+    case = elastic_cases.Case(jobs, elastic_cases.cluster_of(8, preempt_s=2.0))
+    return case.simulation(elastic_cases.policies()["srsf"])
 
 
 def epochs():
@@ -89,15 +88,15 @@ def closed():
     return Simulation(workload, make_policy("fcfs"))
 
 
-def regimes_of_epochs():
-    """Training jobs that count epochs, and change their batch sizes on the way."""
+def regimes_of_epochs(snapshot_epochs=None):
+    """Training jobs that count epochs, and change their batch sizes on the way; who is stopped goes back."""
     cluster = energy_cases.cluster_of((4, (0.0, 420.0)))
     rows = [energy_cases.EnergyJob(100.0 * at, 9e9, 1.0, 11.0, ((60.0,),)) for at in range(6)]
     world = energy_cases.workload_of(energy_cases.jobs_of(*rows), cluster)
     jobs = [replace(job, training=TRAINING) for job in world.workload.jobs]
     outcomes = [Outcome(265.0, REGIMES) for _ in jobs]
     workload = replace(world.workload, jobs=jobs, outcomes=outcomes)
-    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=None))
+    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=snapshot_epochs))
 
 
 RUNS = {
@@ -106,6 +105,7 @@ RUNS = {
     "elastic": elastic,
     "epochs": epochs,
     "epochs with regimes": regimes_of_epochs,
+    "epochs with snapshots": lambda: regimes_of_epochs(4),
     "closed loop": closed,
     "goodput": goodput,
     **{name: lambda name=name: tasks(name) for name in ("mlf_h", "tiresias", "gandiva")},
@@ -113,19 +113,23 @@ RUNS = {
 
 
 def told(run):
-    """What a run's log says of jobs."""
+    """What a run's log says of jobs, and a law that keeps what they ran."""
     log = run.log()
     spans = sorted(zip(log.spans.job, log.spans.from_s, log.spans.until_s, log.spans.gpus, log.spans.node, strict=True))
-    return spans, log.start_s.tolist(), log.end_s.tolist(), {key: one.tolist() for key, one in log.columns.items()}
+    columns = {key: one.tolist() for key, one in log.columns.items()}
+    return spans, log.start_s.tolist(), log.end_s.tolist(), columns, getattr(run.law, "ran", None)
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_copy_in_truth_ends_as_the_run_and_changes_nothing_of_it(name):
-    whole = told(RUNS[name]().run())
-    run = RUNS[name]()
-    for _ in range(25):
-        if not run.over:
-            run.step()
+    """Copied in the middle of it."""
+    first, steps = RUNS[name](), 0
+    while not first.over:
+        first.step()
+        steps += 1
+    whole, run = told(first), RUNS[name]()
+    for _ in range(steps // 2):
+        run.step()
     copies = [run.fork(), run.fork()]
     assert repr(told(copies[0].run())) == repr(whole)
     assert repr(told(run.run())) == repr(whole)
@@ -155,11 +159,10 @@ def test_run_times_that_are_believed_replace_the_true_ones():
 
 def test_sizes_of_elastic_jobs_are_as_declared():
     jobs = elastic_cases.jobs_of([(0.0, 100.0, 4), (10.0, 60.0, 4), (20.0, 30.0, 4)])
-    cluster, policy = ElasticCluster(np.array([4.0])), elastic_cases.policies()["srsf"]
+    case, policy = elastic_cases.Case(jobs, elastic_cases.cluster_of(4)), elastic_cases.policies()["srsf"]
     size_s = jobs.size_s * np.array([3.0, 0.5, 1.0])
-    twin = ElasticReplay(jobs, size_s, cluster, policy)
-    log = replay_elastic(twin, predict=True)
-    run = Simulation(elastic_workload(jobs, size_s, cluster), policy, law=Speedup(jobs, size_s))
+    log = replay_elastic(ElasticReplay(jobs, size_s, case.cluster, policy), predict=True)
+    run = case.simulation(policy, size_s=size_s)
     found = []
     while not run.over:
         before = len(run.cluster.active)

@@ -1,4 +1,4 @@
-"""The published round mechanism: small cases by hand. That of 120 published jobs: `test_simulate_rounds.py`."""
+"""The published round mechanism: small cases by hand. That of 120 published jobs: `test_cli_rounds.py`."""
 
 from math import ceil
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from jobcast.domain.jobs import Job
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import FIRST_ROOM, Column, EarlierJobs, RunHistory
+from tests.simulator.pool_cases import Script
 
 COLUMNS = ("arrival_s", "arrival_gpus", "start_s", "end_s", "completion_s", "completion_duration_s")
 
@@ -67,11 +68,11 @@ def test_earlier_jobs_without_a_known_start_or_end_never_show_them():
     assert (shown(history)["start_s"], shown(history)["end_s"], shown(history)["completion_s"]) == ([2], [inf], [])
 
 
-def test_the_run_is_told_on_top_of_earlier_jobs(workload, scripted):
+def test_the_run_is_told_on_top_of_earlier_jobs(workload):
     made = workload([("a", "p", 10, 5, 1), ("b", "p", 12, 1, 2)], {"p": 3}, preemptible=True)
-    script = {10.0: (("a",), (), None), 12.0: (("b",), ("a",), None), 13.0: (("a",), (), None)}
+    script = Script({10.0: {"a": 1}, 12.0: {"a": None, "b": 2}, 13.0: {"a": 1}})
     history = RunHistory(["p"], earlier([("p", 0, 1, 12.5, 4)]))
-    replay(made, scripted(made, script), history=history)
+    replay(made, script, history=history)
     assert shown(history) == {
         "arrival_s": [0, 10, 12],
         "arrival_gpus": [4, 1, 2],
@@ -92,7 +93,9 @@ def test_an_end_is_known_late():
     history.advance(14.9)
     assert shown(history)["end_s"] == [inf]
     history.advance(15.0)
-    assert shown(history)["end_s"] == [15.0]
+    known = {"start_s": [1], "end_s": [15], "completion_s": [15], "completion_duration_s": [4]}
+    assert {name: shown(history)[name] for name in known} == known
+    assert [(done.end_s, done.duration_s) for done in history.finished_since(0)] == [(15.0, 4.0)]
 
 
 JOBS = st.lists(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain import tolerance
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import RunLog, Spans, by_job, flat_spans, joined
+from jobcast.simulator.log import Spans, by_job, joined
 from jobcast.simulator.metrics import (
     against,
     fair_finish_s,
@@ -23,27 +23,14 @@ from jobcast.simulator.metrics import (
     static_contention,
     utilization_over_time,
 )
+from tests.scenarios import log_of
 
 
-def make_log(rows, quotas=(4, 2), policy="x"):
+def make_log(rows, quotas=(4, 2)):
     """Rows (submit, start, duration, gpus, pool)."""
-    submit, start, duration, gpus, pool = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-    count, end = len(rows), start + duration
-    ran = np.isfinite(end)
-    return RunLog(
-        policy=policy,
-        pools=tuple(Pool("pq"[i], quota) for i, quota in enumerate(quotas)),
-        submit_s=submit,
-        start_s=start,
-        end_s=end,
-        duration_s=duration,
-        gpus=gpus.astype(np.int64),
-        pool=pool.astype(np.int64),
-        preemptions=np.zeros(count, dtype=np.int64),
-        dedicated=np.ones(count, dtype=np.bool_),
-        spans=flat_spans(np.flatnonzero(ran), start[ran], end[ran], gpus[ran]),
-        events=2 * count,
-    )
+    submit, start, duration, gpus, pool = (np.array(column) for column in zip(*rows, strict=True))
+    pools = tuple(Pool("pq"[i], quota) for i, quota in enumerate(quotas))
+    return log_of(submit, start, start + duration, gpus=gpus, pool=pool, pools=pools)
 
 
 LOG = make_log([(0, 0, 10, 2, 0), (0, 10, 10, 4, 0), (10, 10, 30, 1, 1), (20, 22, 8, 2, 0)])
@@ -244,25 +231,14 @@ def test_energy_of_the_run_or_of_the_jobs_that_count():
     saved = 100.0 * (1.0 - (5.0 + late_eur) / (10.0 + late_eur))
     assert against(half, log)["saving_pct"] == pytest.approx(saved)
     assert "saving_pct" not in against(half, LOG)
+    never = figures(replace(log, columns={**columns, "due_s": np.full(4, np.inf)}))
+    assert never["tardiness_eur"] == 0.0
+    assert np.isnan([never["late_pct"], never["tardiness_mean_s"]]).all()
 
 
 def alone_log(submit, end, duration, gpus=1):
-    count = len(submit)
-    none = np.zeros(0)
-    return RunLog(
-        policy="p",
-        pools=(Pool("all", gpus),),
-        submit_s=np.array(submit, dtype=float),
-        start_s=np.array(submit, dtype=float),
-        end_s=np.array(end, dtype=float),
-        duration_s=np.array(duration, dtype=float),
-        gpus=np.ones(count, dtype=np.int64),
-        pool=np.zeros(count, dtype=np.int64),
-        preemptions=np.zeros(count, dtype=np.int64),
-        dedicated=np.ones(count, dtype=bool),
-        spans=flat_spans(none.astype(np.int64), none, none, none),
-        events=0,
-    )
+    """Jobs of one GPU that have it from their submission on, and need it for so long."""
+    return log_of(submit, submit, end, duration_s=np.array(duration, dtype=float), pools=(Pool("all", gpus),))
 
 
 def test_two_jobs_on_one_gpu_share_it_by_two():

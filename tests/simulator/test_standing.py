@@ -8,12 +8,10 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Grant
 from jobcast.domain.training import Phase
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation, Stand
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
-from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.workload import Workload
 from tests.shared import refused
 from tests.simulator.elastic import elastic_cases
@@ -33,9 +31,8 @@ def rigid(policy, rows):
 
 def elastic(policy, rows):
     """The same of elastic jobs with stages."""
-    jobs, cluster = elastic_cases.jobs_of([row for _, row in rows]), ElasticCluster(np.array([8.0]))
-    law = Speedup(jobs, jobs.size_s)
-    return Simulation(elastic_workload(jobs, jobs.size_s, cluster), elastic_cases.policies()[policy], law=law)
+    case = elastic_cases.Case(elastic_cases.jobs_of([row for _, row in rows]), elastic_cases.cluster_of(8))
+    return case.simulation(elastic_cases.policies()[policy])
 
 
 def rebuilt(run, make, policy, rows, at_s):
@@ -77,11 +74,9 @@ def test_what_is_held_since_when_is_known():
 
 @pytest.mark.parametrize(("done", "stage"), [(39.9, 0), (40.0, 1), (40.1, 1)])
 def test_a_job_that_has_done_a_stage_is_at_the_next(done, stage):
-    jobs, cluster = elastic_cases.jobs_of([(0.0, 100.0, 4)], stages={0: [(0.4, 4), (1.0, 2)]}), np.array([8.0])
-    law = Speedup(jobs, jobs.size_s)
-    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(cluster))
-    Simulation(workload, elastic_cases.policies()["elastic_fifo"], law=law).begin(500.0, {0: Stand(done)})
-    assert law.stage[0] == stage
+    jobs = elastic_cases.jobs_of([(0.0, 100.0, 4)], stages={0: [(0.4, 4), (1.0, 2)]})
+    run = elastic_cases.Case(jobs, elastic_cases.cluster_of(8)).simulation(elastic_cases.policies()["elastic_fifo"])
+    assert run.begin(500.0, {0: Stand(done)}).law.stage[0] == stage
 
 
 def test_who_has_done_something_and_holds_nothing_was_stopped_once():

@@ -1,10 +1,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 HEADER = "job_id,pool,submit_time,duration,gpus\n"
 
@@ -33,16 +33,8 @@ def make_trace() -> Callable[..., Trace]:
 
     def build(*rows: tuple[str, float, float | None, int], **columns: list[object]) -> Trace:
         pools, submit_s, duration_s, gpus = zip(*rows, strict=True)
-        frame = pl.DataFrame(
-            {
-                "job_id": [f"{row:02d}" for row in range(len(rows))],
-                "pool": pools,
-                "submit_time": [float(s) for s in submit_s],
-                "duration": [None if s is None else float(s) for s in duration_s],
-                "gpus": gpus,
-                **columns,
-            }
-        )
+        lasts_s = [None if s is None else float(s) for s in duration_s]
+        frame = frame_of(list(map(float, submit_s)), pool=pools, duration=lasts_s, gpus=gpus, **columns)
         return Trace.from_frame(frame, name="made")
 
     return build

@@ -44,8 +44,7 @@ def test_other_bad_rows_are_counted(csv_file):
 
 
 def test_lines_are_counted_over_quoted_line_breaks_and_blank_lines(csv_file):
-    with pytest.raises(TraceError, match="row 6, column duration"):
-        read_trace(csv_file('1,"p\nq",0,1,1\n\n2,p,0,1,1\n3,p,0,-1,1\n'))
+    refused(TraceError, "row 6, column duration", read_trace, csv_file('1,"p\nq",0,1,1\n\n2,p,0,1,1\n3,p,0,-1,1\n'))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.column_types import lean_counts, lean_numbers, lean_times
 from jobcast.traces.csv_table import read_csv, read_csv_by_blocks, stacked
 from jobcast.traces.files import read_file
+from tests.shared import refused
 
 FIELD = st.text(st.sampled_from('ab,"\n é0'), max_size=5)
 ROWS = st.lists(st.tuples(FIELD, FIELD), max_size=12)
@@ -53,8 +54,7 @@ def test_blocks_of_any_size_hold_the_same_rows_on_the_same_lines(tmp_path, rows,
 def test_a_bad_row_is_named_by_its_line_in_the_whole_file(tmp_path, data, message, block_bytes):
     path = tmp_path / "t.csv"
     path.write_bytes(data)
-    with pytest.raises(TraceError, match=message):
-        read_csv_by_blocks(path, lambda frame: frame, block_bytes)
+    refused(TraceError, message, read_csv_by_blocks, path, lambda frame: frame, block_bytes)
 
 
 def test_a_column_that_narrows_in_some_blocks_alone_is_text(written):

@@ -15,6 +15,7 @@ from jobcast.traces.describe import Share, describe
 from jobcast.traces.readers import read_trace
 from jobcast.traces.trace_stats import (
     CLOCKWORK,
+    Clockwork,
     busy_gpus,
     clockwork,
     hour_of_week,
@@ -136,11 +137,22 @@ def test_hours_come_as_often_as_the_clock_shows_them():
 
 def test_only_arrivals_of_a_program_fill_a_narrow_band():
     rng = np.random.default_rng(3)
-    bot_s = 600.0 * np.arange(300) + rng.uniform(0, 10, 300)
-    assert clockwork(bot_s).share == 1.0
-    assert clockwork(bot_s).gap_s == pytest.approx(600.0, abs=5.0)
-    assert clockwork(rng.exponential(600.0, 3000).cumsum()).share < CLOCKWORK / 4
-    assert math.isnan(clockwork(bot_s[:20]).share)
+    bot = clockwork(np.diff(600.0 * np.arange(300) + rng.uniform(0, 10, 300)))
+    assert bot.share == 1.0
+    assert bot.gap_s == pytest.approx(600.0, abs=5.0)
+    assert clockwork(rng.exponential(600.0, 3000)).share < CLOCKWORK / 4
+    assert clockwork(np.concatenate((np.full(300, 2.0), np.geomspace(60, 90_000, 100)))).share < CLOCKWORK / 4
+
+
+def test_few_gaps_tell_nothing_of_a_clock():
+    assert math.isnan(clockwork(np.full(49, 600.0)).share)
+    assert clockwork(np.full(50, 600.0)).share == 1.0
+
+
+def test_densest_band_of_gaps_by_hand():
+    """600, 605 and 611 lie within 2 % of 600; 613 does not; 5 and 5 are too short to count as a band."""
+    gaps_s = np.array([600.0, 605.0, 611.0, 613.0, 5.0, 5.0, 5.0, 5.0, 90.0, 2000.0] * 5)
+    assert clockwork(gaps_s, 1.02) == Clockwork(605.0, 0.3)
 
 
 def test_waits_are_those_of_the_jobs_whose_start_is_told(make_trace):

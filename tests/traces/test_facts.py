@@ -2,7 +2,6 @@
 
 import json
 
-import polars as pl
 import pytest
 
 from jobcast.domain.errors import TraceError
@@ -10,14 +9,14 @@ from jobcast.traces.enrich.columns import EnrichConfig
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 from tests.shared import refused
 
 
 @pytest.fixture
 def folder(tmp_path):
-    frame = pl.DataFrame({"job_id": ["a"], "pool": "p", "submit_time": [0], "duration": [60.0], "gpus": [2]})
-    made = enrich(Trace.from_frame(frame, name="t"), ("speedups", "epochs", "due"), EnrichConfig(), 0)
-    write_enriched(made, tmp_path / "made")
+    trace = Trace.from_frame(frame_of([0], gpus=2), name="t")
+    write_enriched(enrich(trace, ("speedups", "epochs", "due"), EnrichConfig(), 0), tmp_path / "made")
     return tmp_path / "made"
 
 

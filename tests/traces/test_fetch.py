@@ -127,8 +127,7 @@ def test_a_part_is_resumed_by_a_later_run(shelf, tmp_path):
 @pytest.mark.parametrize("change", ["no ranges", "new content", "another address"])
 def test_a_part_that_cannot_be_gone_on_with_is_begun_anew(shelf, tmp_path, change):
     shelf.cut_after = [300_000, 0, 0, 0, 0]
-    with pytest.raises(UnreachableError):
-        get(shelf, tmp_path / "a")
+    refused(UnreachableError, "", get, shelf, tmp_path / "a")
     shelf.cut_after, wanted, path = [], DATA, "/data.bin"
     if change == "no ranges":
         shelf.ranges = False

@@ -9,6 +9,7 @@ import pytest
 from jobcast.domain.errors import TraceError
 from jobcast.traces.files import heard, hushed
 from jobcast.traces.readers import read_trace
+from tests.scenarios import frame_of
 from tests.shared import refused
 
 
@@ -33,9 +34,7 @@ def test_the_stream_is_back_where_a_signal_kept_it_from_ending(capfd):
 @pytest.mark.parametrize("seed", range(8))
 def test_a_spoilt_parquet_file_is_told_in_one_line_alone(tmp_path, capfd, seed):
     path = tmp_path / "jobs.parquet"
-    frame = pl.DataFrame(
-        {"job_id": [str(i) for i in range(500)], "pool": "p", "submit_time": 0, "duration": 1.0, "gpus": 1}
-    )
+    frame = frame_of([0] * 500)
     frame.with_columns(pl.col("submit_time").cast(pl.Datetime("us", "UTC"))).write_parquet(path)
     data = bytearray(path.read_bytes())
     rng = random.Random(seed)

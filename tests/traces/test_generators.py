@@ -194,5 +194,4 @@ def test_kinds_without_a_part_name_those_that_have_it():
         (lambda: generate("sia", -1), "seed must be a whole number of at least 0"),
         (lambda: generate("sia", 3.5), "seed must be a whole number of at least 0"),
     ):
-        with pytest.raises(ConfigError, match=words):
-            made()
+        refused(ConfigError, words, made)

@@ -10,6 +10,7 @@ from scipy import stats
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
 from jobcast.traces.generators.andreas import APPLICATIONS, TABLE_V, AndreasConfig, arrivals_s, epoch_s
+from tests.shared import refused
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
 MICROSECOND_S = 1e-6
@@ -117,21 +118,18 @@ def test_more_v100_make_an_epoch_dearer():
             assert costs == sorted(costs)
 
 
-def test_a_cluster_file_stands_in_for_nodes_and_scenario(tmp_path):
-    path = tmp_path / "cluster.yaml"
-    path.write_text("nodes: [{count: 3, gpus: 4, gpu_type: A10, power_w: [0, 1, 2, 3, 4]}, {gpus: 1, gpu_type: p100}]")
-    asked = {"cluster": str(path)}
+def test_a_cluster_file_stands_in_for_nodes_and_scenario(written):
+    nodes = "nodes: [{count: 3, gpus: 4, gpu_type: A10, power_w: [0, 1, 2, 3, 4]}, {gpus: 1, gpu_type: p100}]"
+    asked = {"cluster": str(written("cluster.yaml", nodes))}
     trace, pools = generate("andreas", 0, asked)
     assert (len(trace), pools[0].quota) == (40, 13)
     assert set(generate_profiles("andreas", asked)["gpu_type"]) == {"A10", "p100"}
     assert generate_nodes("andreas", asked).groups[0].power_w == (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
-def test_a_type_of_which_nothing_is_assumed_is_refused(tmp_path):
-    path = tmp_path / "cluster.yaml"
-    path.write_text("nodes: [{gpus: 1, gpu_type: x9, power_w: [0, 5]}]")
-    with pytest.raises(ConfigError, match="nothing is assumed of GPUs 'x9'"):
-        generate("andreas", 0, {"cluster": str(path)})
+def test_a_type_of_which_nothing_is_assumed_is_refused(written):
+    path = written("cluster.yaml", "nodes: [{gpus: 1, gpu_type: x9, power_w: [0, 5]}]")
+    refused(ConfigError, "nothing is assumed of GPUs 'x9'", generate, "andreas", 0, {"cluster": str(path)})
 
 
 def test_table_v_as_it_is_printed():

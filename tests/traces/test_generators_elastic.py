@@ -16,6 +16,7 @@ from jobcast.traces.generators.gavel import GavelElasticConfig
 from jobcast.traces.generators.pcs_workloads import SUBLINEAR, AutomlConfig, PhillyElasticConfig, halved
 from jobcast.traces.readers import read_trace
 from jobcast.traces.stages import stages_of
+from tests.shared import refused
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
 KINDS = {"automl": AutomlConfig, "gavel-elastic": GavelElasticConfig, "philly-elastic": PhillyElasticConfig}
@@ -201,9 +202,6 @@ def test_numbers_are_drawn_from_a_distribution_on_file(curve):
 
 
 @pytest.mark.parametrize("rows", ["1,0\n2,.9", "2,0\n1,1", "1,.5\n2,.2\n3,1", "0,0\n1,1", "1,0,a\n2,1,b", ""])
-def test_what_is_no_distribution_is_refused(tmp_path, rows):
-    path = tmp_path / "curve.csv"
-    head = "value,share,more" if "a" in rows else "value,share"
-    path.write_text(f"{head}\n{rows}")
-    with pytest.raises(TraceError, match=r"curve.csv"):
-        generate("automl", 1, {"services": str(path)})
+def test_what_is_no_distribution_is_refused(written, rows):
+    path = written("curve.csv", f"value,share{',more' if 'a' in rows else ''}\n{rows}")
+    refused(TraceError, r"curve.csv", generate, "automl", 1, {"services": str(path)})

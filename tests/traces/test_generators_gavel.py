@@ -238,26 +238,29 @@ def test_jitter_is_lognormal_on_all_regimes_but_the_last():
     assert np.corrcoef(logs.T)[0, 1] == pytest.approx(0, abs=0.05)
 
 
-def test_a_table_of_doublings_is_read(tmp_path):
-    path = tmp_path / "regimes.csv"
-    header = "model,initial_batch_size,mode,scale_factor,epoch,batch_size\n"
-    path.write_text(header + "LM,5,gns,2,31,10\nLM,5,gns,2,0,5\nLM,5,accordion,2,0,5\nLM,10,gns,1,0,10\n")
-    assert read_doublings(path) == {("LM", 5, 2): ((0, 5), (31, 10)), ("LM", 10, 1): ((0, 10),)}
+DOUBLINGS = "model,initial_batch_size,mode,scale_factor,epoch,batch_size\n"
+
+
+def test_a_table_of_doublings_is_read(written):
+    rows = "LM,5,gns,2,31,10\nLM,5,gns,2,0,5\nLM,5,accordion,2,0,5\nLM,10,gns,1,0,10\n"
+    path = written("regimes.csv", DOUBLINGS + rows)
+    assert read_doublings(path) == {
+        ("LM", 5, 2): ((0, 5), (31, 10)),
+        ("LM", 10, 1): ((0, 10),),
+    }
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("LM,5,gns,2,0,5\nLM,5,gns,2,1.5,10\n", r"row 3, column epoch: must be a whole number, got 1\.5"),
-        ("LM,5,gns,,0,5\n", "row 2, column scale_factor: must be a whole number, got nothing"),
+        ("LM,5,gns,2,0,5\nLM,5,gns,2,1.5,10\n", r"row 3, column epoch: must be a whole number >= 0, got '1.5'"),
+        ("LM,5,gns,,0,5\n", "row 2, column scale_factor: must be a whole number >= 0, got nothing"),
         ("LM,5,gns,2,3,10\n", "row 2, column epoch: LM from 5 on 2 GPUs must begin at epoch 0 with its initial"),
         ("LM,5,gns,2,0,5\nLM,5,gns,2,9,10\nLM,5,gns,2,9,20\n", "row 4, column epoch: LM from 5 on 2 GPUs is there twi"),
     ],
 )
-def test_a_bad_table_of_doublings_is_named(tmp_path, rows, said):
-    path = tmp_path / "regimes.csv"
-    path.write_text("model,initial_batch_size,mode,scale_factor,epoch,batch_size\n" + rows)
-    refused(TraceError, said, read_doublings, path)
+def test_a_bad_table_of_doublings_is_named(written, rows, said):
+    refused(TraceError, said, read_doublings, written("regimes.csv", DOUBLINGS + rows))
 
 
 @pytest.mark.parametrize(("jobs", "table"), [(120, "tacc"), (220, "wisr")])

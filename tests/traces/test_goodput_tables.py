@@ -29,9 +29,9 @@ def test_curves_by_application_and_batch_size(written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("app,num_nodes\n", "column num_replicas, local_bsz, step_time, sync_time is missing"),
-        (STEPS + "a,1,1,32,0.5,0.1\na,1,1,32,fast,0.1\n", "row 3: step_time must be a positive number, got 'fast'"),
-        (STEPS + "a,1,0,32,0.5,0.1\n", "row 2: num_replicas must be a positive number, got '0'"),
+        ("app,num_nodes\n", "columns num_replicas, local_bsz, step_time, sync_time missing"),
+        (STEPS + "a,1,1,32,0.5,0.1\na,1,1,32,fast,0.1\n", "row 3, column step_time: must be a number, got 'fast'"),
+        (STEPS + "a,1,0,32,0.5,0.1\n", "row 2, column num_replicas: must be a number > 0, got '0'"),
     ],
 )
 def test_bad_rows_are_named(written, text, message):
@@ -42,9 +42,9 @@ def test_bad_rows_are_named(written, text, message):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("a,128,1,10,1,0.5,1,3\na,128,2,10,2,0.6,1,3\n", "row 3: progress must be more than 10, got 10"),
-        ("a,128,1,10,1,0.5,-1,3\n", "row 2: grad_sqr must be >= 0, got -1"),
-        (",128,1,10,1,0.5,1,3\n", "row 2: app must name one"),
+        ("a,128,1,10,1,0.5,1,3\na,128,2,10,2,0.6,1,3\n", "row 3, column progress: must be more than the epoch before"),
+        ("a,128,1,10,1,0.5,-1,3\n", "row 2, column grad_sqr: must be a number >= 0, got '-1'"),
+        (",128,1,10,1,0.5,1,3\n", "row 2, column app: must name an application, got nothing"),
     ],
 )
 def test_bad_curves_are_named(written, rows, message):
@@ -52,7 +52,7 @@ def test_bad_curves_are_named(written, rows, message):
 
 
 def test_a_missing_file(tmp_path):
-    refused(TraceError, "cannot be read", read_noise_curves, tmp_path / "none.csv")
+    refused(TraceError, "no such file", read_noise_curves, tmp_path / "none.csv")
 
 
 def test_the_measurements_of_pollux(published):

@@ -22,6 +22,7 @@ from jobcast.traces.owners import (
     sweep_drafts_below,
     sweep_scratch,
 )
+from tests.shared import refused
 
 HERE = Owner.here()
 REUSED = replace(HERE, start="1")  # another process had the number before
@@ -135,8 +136,7 @@ def test_a_place_that_cannot_be_written_to_is_told_in_one_line(error, line):
 
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     (tmp_path / "out.json").write_text("old")
-    with pytest.raises(ConfigError, match="no space left on the device"):
-        _write_half(tmp_path / "out.json")
+    refused(ConfigError, "no space left on the device", _write_half, tmp_path / "out.json")
     assert (tmp_path / "out.json").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 

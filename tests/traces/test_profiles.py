@@ -100,7 +100,7 @@ def test_jobs_without_a_batch_size():
     [
         ("A,1,t,1,0", "row 2, column epoch_s: must be a number > 0, got '0'"),
         ("A,1,t,1.5,2", "row 2, column gpus: must be a whole number from 1 to 65536, got '1.5'"),
-        ("A,0,t,1,2", "row 2, column batch_size: must be a whole number from 1"),
+        ("A,0,t,1,2", "row 2, column batch_size: must be a whole number >= 1, or empty"),
         (",1,t,1,2", "row 2, column model: must name one, got nothing"),
         (
             "A,,t,1,2\nA,,t,1,3",

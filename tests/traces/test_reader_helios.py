@@ -92,10 +92,8 @@ def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jo
         ("date,vcA,total\n", "no days, only a header"),
     ],
 )
-def test_quotas_that_cannot_be_read(tmp_path, text, message):
-    path = tmp_path / "cluster_gpu_number.csv"
-    path.write_text(text)
-    refused(TraceError, message, read_sources, [ONE, path])
+def test_quotas_that_cannot_be_read(written, text, message):
+    refused(TraceError, message, read_sources, [ONE, written("cluster_gpu_number.csv", text)])
 
 
 def test_files_that_do_not_go_together():
@@ -118,10 +116,9 @@ def test_words_for_nothing_are_nothing(written):
     assert trace.dropped == {"duration missing or <= 0": 1}
 
 
-def test_a_further_column_of_a_canonical_name_does_not_take_the_place_of_the_logs_own(tmp_path):
-    path = tmp_path / "cluster_log.csv"
+def test_a_further_column_of_a_canonical_name_does_not_take_the_place_of_the_logs_own(written):
     row = "1,u,vcA,2,4,1,X,2020-04-01 00:00:00,,,30,0"
-    path.write_text(f"gpus,{HEADER.strip()},pool\n9,{row},elsewhere\n")
+    path = written("cluster_log.csv", f"gpus,{HEADER.strip()},pool\n9,{row},elsewhere\n")
     trace = read_trace(path, format="helios")
     assert (trace.pools, trace.gpus.tolist()) == (["vcA"], [2])
 

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from jobcast.domain.errors import TraceError
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 TRACE = Path(__file__).with_name("fixtures") / "pcs" / "trace_small.csv"
 
@@ -20,8 +19,7 @@ def test_jobs_are_elastic():
     assert trace.submit_s.tolist() == [0.0, 6.0]
     assert trace.gpu_time_s.tolist() == [16482.0, 2683411.0]  # seconds on one GPU, whatever the width
     assert trace.dropped == {"duration missing or <= 0": 1}
-    with pytest.raises(TraceError, match="row 4, column service: must be > 0"):
-        read_trace(TRACE, format="pcs", strict=True)
+    refused(TraceError, "row 4, column service: must be > 0", read_trace, TRACE, format="pcs", strict=True)
 
 
 def test_the_real_trace(published):

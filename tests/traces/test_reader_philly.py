@@ -77,13 +77,8 @@ def attempt(start, end, gpus=1, day="2017-10-02"):
 
 
 @pytest.fixture
-def log(tmp_path):
-    def write(*jobs):
-        path = tmp_path / "cluster_job_log"
-        path.write_text(json.dumps(list(jobs)))
-        return path
-
-    return write
+def log(written):
+    return lambda *jobs: written("cluster_job_log", json.dumps(jobs))
 
 
 def at(day, clock):

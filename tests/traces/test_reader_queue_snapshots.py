@@ -58,6 +58,18 @@ def test_a_missing_column_is_refused_in_one_line(column, tmp_path):
     refused(TraceError, f"column {column} missing", read, snapshot_frame(1, 5).drop(column), tmp_path)
 
 
+@pytest.mark.parametrize("column", ["q_jobs_above", "q_p_a_gpu_hours_above", "r_a_mem_above"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_fewer_than_no_jobs_are_ahead_of_nobody(column, suffix, tmp_path):
+    frame = snapshot_frame(1, 5).with_columns(pl.lit(-3).alias(column))
+    refused(TraceError, rf"row .*{column}.*must be >= 0, got '?-3", read, frame, tmp_path, suffix)
+
+
+def test_running_jobs_may_have_outlived_their_limits(tmp_path):
+    trace = read(snapshot_frame(1, 5).with_columns(r_p_core_hours_above=pl.lit(-1.5)), tmp_path)
+    assert set(trace.numbers("r_p_core_hours_above", 0.0)) == {-1.5}
+
+
 def test_later_snapshots_and_jobs_that_did_not_wait_are_counted(tmp_path):
     frame = snapshot_frame(1, 4)
     again = frame[:1].with_columns(snapshot_time=pl.col("snapshot_time") + timedelta(seconds=1))

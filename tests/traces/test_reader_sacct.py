@@ -124,6 +124,19 @@ def test_a_job_that_waits_tells_its_gpus_by_what_it_asks_for(written):
     assert trace.start_s.tolist() == [1704067201.0, float("inf")]  # an estimate of Slurm's is no start
 
 
+def test_jobs_that_run_tell_when_the_export_was_made(written):
+    """It ends later than anything that stands in it, which `predict jct` without --at would ask at; a forecast of
+    Slurm's of a start tells nothing."""
+    head = "JobID|Partition|State|Submit|Start|End|ElapsedRaw|ReqTRES\n"
+    runs = "1|p|RUNNING|2024-01-01T10:00:00|2024-01-01T10:05:00|Unknown|5000|gres/gpu=1\n"
+    waits = "2|p|PENDING|2024-01-01T11:00:00|2024-01-03T00:00:00|Unknown|0|gres/gpu=1\n"
+    ended = "3|p|COMPLETED|2024-01-01T10:00:00|2024-01-01T10:05:00|2024-01-02T10:05:00|86400|gres/gpu=1\n"
+    told = "the export is of 2024-01-01T11:28:20Z"
+    tables = [written(head + runs + waits, "open.txt"), written(head + runs + ended, "ended.txt")]
+    notes = [read_sources([table], format="sacct").trace.notes for table in tables]
+    assert [any(told in note for note in some) for some in notes] == [True, False]
+
+
 def test_shards_of_gpus_alone_are_none_and_told(written):
     rows = [("gres/gpu=2", 2), ("gres/shard=2", 0), ("gres/gpu=1,gres/shard:a100=4", 1), ("cpu=4", 0)]
     times = "2024-01-01T00:00:00|2024-01-01T00:00:00|2024-01-01T01:00:00|3600"

@@ -1,4 +1,5 @@
 import gzip
+import zipfile
 from importlib.metadata import EntryPoint, entry_points
 
 import polars as pl
@@ -83,10 +84,8 @@ def test_an_unknown_format_lists_the_known(tmp_path):
 )
 def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(written, header, nearest, missing):
     path = written("jobs.csv", f"{header}\n1,2\n")
-    with pytest.raises(TraceError) as error:
-        read_trace(path)
     found = ", ".join(header.split(","))
-    assert str(error.value) == (
+    assert refused(TraceError, "", read_trace, path) == (
         f"{path}: of no known format: found columns {found}; nearest is {nearest}, which also needs {missing}; rename "
         f"the columns, or name the format to `jobcast trace convert` ({', '.join(format_names())})"
     )
@@ -125,18 +124,30 @@ def test_of_no_known_format_is_short_whatever_the_file_holds(written):
 def test_a_file_to_be_unpacked_or_saved_anew_is_told_as_that_by_whatever_format(tmp_path, format, wrap, told):
     path = tmp_path / "jobs.txt"
     path.write_bytes(wrap(b"JobID|Submit|Partition|State|Start|End|ElapsedRaw|AllocTRES\n"))
-    with pytest.raises(TraceError) as error:
-        read_trace(path, format=format)
-    assert str(error.value) == f"{path}: {told}"
+    assert refused(TraceError, "", read_trace, path, format=format) == f"{path}: {told}"
+
+
+@pytest.mark.parametrize("sheet", ["xl/workbook.xml", "mimetype", None])
+def test_a_spreadsheet_is_told_as_that_and_not_to_be_unpacked(tmp_path, sheet):
+    """Of Excel and LibreOffice, which are zip files, and of an old Excel; a zip file of traces is one all the same."""
+    path, plain = tmp_path / "jobs.xlsx", tmp_path / "jobs.zip"
+    if sheet is None:
+        path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1"))
+    else:
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr(sheet, "application/vnd.oasis.opendocument.spreadsheet")
+    refused(TraceError, "it is a spreadsheet; save its sheet as CSV and give that", read_trace, path)
+    with zipfile.ZipFile(plain, "w") as packed:
+        packed.writestr("jobs.csv", "job_id,pool\n")
+    refused(TraceError, r"it is compressed \(zip\); unpack it first", read_trace, plain)
 
 
 def test_of_several_tables_the_one_to_be_unpacked_is_told(tmp_path):
     log, quotas = tmp_path / "cluster_log.csv", tmp_path / "cluster_gpu_number.csv.gz"
     log.write_text("job_id,vc,gpu_num,state,submit_time,start_time,end_time,duration\n")
     quotas.write_bytes(gzip.compress(b"date,vcA,total\n2020-04-01,8,8\n"))
-    with pytest.raises(TraceError) as error:
-        read_sources([log, quotas])
-    assert str(error.value) == f"{quotas}: it is compressed (gzip); unpack it first"
+    told = refused(TraceError, "", read_sources, [log, quotas])
+    assert told == f"{quotas}: it is compressed (gzip); unpack it first"
 
 
 def test_the_table_that_is_recognised_tells_the_format_whatever_its_place(tmp_path):
@@ -221,10 +232,10 @@ def test_a_panic_is_an_error_of_one_line(monkeypatch, csv_file):
         read_trace(csv_file("1,p,0,1,1\n"))
 
 
-def test_a_year_that_python_has_not_is_refused_in_one_line(tmp_path):
-    path = tmp_path / "cluster_log.csv"
+def test_a_year_that_python_has_not_is_refused_in_one_line(written):
     header = "job_id,vc,gpu_num,state,submit_time,start_time,end_time,duration\n"
-    path.write_text(f"{header}1,v,1,COMPLETED,-020-04-01 00:00:00,2020-04-01 00:00:05,2020-04-01 00:00:09,4\n")
+    row = "1,v,1,COMPLETED,-020-04-01 00:00:00,2020-04-01 00:00:05,2020-04-01 00:00:09,4\n"
+    path = written("cluster_log.csv", header + row)
     refused(TraceError, "row 2, column submit_time: must", read_trace, path)
 
 

@@ -11,6 +11,7 @@ import pytest
 from jobcast.domain.errors import JobcastError
 from jobcast.traces.readers import format_names, read_sources, reader_named
 from jobcast.traces.readers.reading import Reading
+from tests.shared import refused
 
 FIXTURES = Path(__file__).with_name("fixtures")
 
@@ -71,14 +72,6 @@ def test_a_fixture_is_recognised_as_its_format_alone(case):
     assert knowing == {name}
 
 
-@pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/Los_Angeles"])
-@pytest.mark.parametrize("case", CASES)
-def test_a_fixture_is_read_in_a_zone(case, zone):
-    name, folder = CASES[case]
-    plain, moved = (read(name, sources_of(folder), timezone=at) for at in (None, zone))
-    assert plain.trace.source == moved.trace.source
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_strict_refuses_what_would_be_left_out(case):
     name, folder = CASES[case]
@@ -98,9 +91,7 @@ def test_random_bytes_are_refused_in_one_line(name, tmp_path):
         rng = random.Random(seed)
         path.write_bytes(rng.choice([b"", b"[", b'[{"', b"a,b\n", b"; "]) + rng.randbytes(rng.choice([0, 1, 9, 500])))
         for wanted in (name, None):
-            with pytest.raises(JobcastError) as error:
-                read_sources([path], format=wanted)
-            assert_one_line(error.value)
+            assert 0 < len(refused(JobcastError, "", read_sources, [path], format=wanted)) < 2000
 
 
 def assert_one_line(error: Exception) -> None:

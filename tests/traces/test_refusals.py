@@ -13,21 +13,21 @@ from jobcast.traces.enrich.enrichment import enrich
 from jobcast.traces.fetch import unpack
 from jobcast.traces.learning_curves import read_learning_curves
 from jobcast.traces.pools import derive_pools, parse_cells, read_pools
-from jobcast.traces.profiles import merge_sqlite, profile_table, read_profiles, write_profiles
+from jobcast.traces.profiles import merge_sqlite, profile_table, read_profiles
 from jobcast.traces.readers import read_sources, read_trace
 from jobcast.traces.speedups import linear_speedups
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import read_tasks
 from jobcast.traces.think_times import find_successors
 from jobcast.traces.trainings import Throughputs, TrainingTables, read_throughputs, trainings_of
+from tests.scenarios import frame_of
 from tests.shared import refused
 
 ROWS = (("model", 8, "v100", 1, 9.0),)
 
 
 def trace(**columns):
-    frame = pl.DataFrame({"job_id": ["1"], "pool": ["p"], "submit_time": [0.0], "duration": [60.0], "gpus": [1]})
-    return Trace.from_frame(frame.with_columns(**{name: pl.lit(value) for name, value in columns.items()}), name="jobs")
+    return Trace.from_frame(frame_of([0.0], **columns), name="jobs")
 
 
 def text(folder, name, content):
@@ -37,8 +37,8 @@ def text(folder, name, content):
 
 
 def parquet(folder, **columns):
-    plain = {"job_id": ["1"], "pool": ["p"], "submit_time": pl.Series([0]).cast(pl.Datetime("us")), "gpus": [1]}
-    pl.DataFrame({**plain, "duration": [1.0], **columns}).write_parquet(folder / "jobs.parquet")
+    at = {"submit_time": pl.Series([0]).cast(pl.Datetime("us"))}
+    frame_of([0]).with_columns(**at | columns).write_parquet(folder / "jobs.parquet")
     return folder / "jobs.parquet"
 
 
@@ -53,9 +53,9 @@ REFUSED = {
     "a folder": (lambda at: read_trace(at), TraceError, "is a folder"),
     "a zone": (lambda at: read_trace(text(at, "a.csv", "x"), format="philly", timezone="Mars"), ConfigError, "'Mars'"),
     "columns": (lambda at: read_trace(text(at, "a", "job_id\n1\n"), format="canonical"), TraceError, "gpus missing"),
-    "text for numbers": (lambda at: read_trace(parquet(at, duration=["1"])), TraceError, "duration: must hold n"),
-    "numbers for text": (lambda at: read_trace(parquet(at, job_id=[1.0])), TraceError, "job_id: must hold text"),
-    "seconds": (lambda at: read_trace(parquet(at, submit_time=[0])), TraceError, "column submit_time: must hold times"),
+    "text for numbers": (lambda at: read_trace(parquet(at, duration=pl.lit("1"))), TraceError, "duration: must hold n"),
+    "numbers for text": (lambda at: read_trace(parquet(at, job_id=1.0)), TraceError, "job_id: must hold text"),
+    "seconds": (lambda at: read_trace(parquet(at, submit_time=0)), TraceError, "column submit_time: must hold times"),
     "partitions alone": (
         lambda at: read_sources([text(at, "p", "PartitionName=a TRES=cpu=1\n")], format="sacct"),
         ConfigError,
@@ -81,16 +81,12 @@ REFUSED = {
     "no fact": (lambda at: parse_facts([" "]), ConfigError, "--facts: names nothing"),
     "a database without profiles": (lambda at: read_profiles(empty_database(at)), TraceError, "cannot be read"),
     "no database": (lambda at: merge_sqlite(profile_table(ROWS).frame, text(at, "p.db", "x" * 9)), ConfigError, "p.db"),
-    "a suffix": (lambda at: write_profiles(ROWS, at / "p.txt"), ConfigError, "p.txt: the suffix must be"),
     "an archive": (lambda at: unpack(text(at, "a.tar.gz", "x"), ["a"], at), TraceError, "a.tar.gz: cannot be unpacked"),
     "a cut archive": (
         lambda at: unpack(text(at, "a.gz", gzip.compress(b"x" * 999)[:-9]), ["a"], at), TraceError, "cannot be unpacked"
     ),
     "another archive": (lambda at: unpack(text(at, "a.7z", "x"), ["a"], at), TraceError, "a.7z: must be one of"),
     "curves in Parquet": (lambda at: read_learning_curves(parquet(at)), TraceError, "is a Parquet file"),
-    "curves without a column": (
-        lambda at: read_learning_curves(text(at, "c.csv", "app,epoch\na,1\n")), TraceError, "batch_size, metric missing"
-    ),
     "tasks without a row": (
         lambda at: read_tasks(text(at, "t.csv", "job_id,task\n")), TraceError, "t.csv: columns server"
     ),

@@ -34,13 +34,8 @@ def recorded(tmp_path):
 
 
 @pytest.fixture
-def read_document(tmp_path):
-    def read(text: str) -> Trace:
-        path = tmp_path / "said.json"
-        path.write_text(text, encoding="utf-8")
-        return read_sources([path]).trace
-
-    return read
+def read_document(written):
+    return lambda text: read_sources([written("said.json", text)]).trace
 
 
 def runs_of(trace: Trace) -> dict[tuple[str, float], dict[str, object]]:

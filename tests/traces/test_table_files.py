@@ -145,21 +145,20 @@ def parquet(**columns) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=st.lists(JOB, min_size=1, max_size=8), ids=st.lists(NAMES, min_size=8, max_size=8, unique=True))
-def test_what_is_written_is_read_back(tmp_path, suffix, jobs, ids):
+def test_what_is_written_is_read_back(tmp_path, jobs, ids):
     rows = [{"job_id": name, **job} for name, job in zip(ids, jobs, strict=False)]
     trace = Trace.from_frame(pl.DataFrame(rows, schema_overrides=SCHEMA), name="t")
-    path = tmp_path / f"jobs.{suffix}"
-    write_trace(trace, path)
-    read = read_trace(path)
-    assert read.jobs.equals(trace.jobs)
-    assert read.notes == trace.notes
-    first = path.read_bytes()
-    write_trace(read, path)
-    assert path.read_bytes() == first
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    for path in (tmp_path / "jobs.csv", tmp_path / "jobs.parquet"):
+        write_trace(trace, path)
+        read = read_trace(path)
+        assert read.jobs.equals(trace.jobs)
+        assert read.notes == trace.notes
+        first = path.read_bytes()
+        write_trace(read, path)
+        assert path.read_bytes() == first
+    assert {file.name for file in tmp_path.iterdir()} == {"jobs.csv", "jobs.parquet"}
 
 
 def test_csv_as_a_person_sees_it(tmp_path):
@@ -212,12 +211,7 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch, w
         (b"\x7fELF\x02\x01\x01\0\0\0", "neither CSV text nor Parquet"),
         (bytes(range(128, 256)) * 9, "neither CSV text nor Parquet"),
         ("job_id,pool".encode("utf-16"), "of no known format: it is text in UTF-16; save it in UTF-8"),
-        (
-            b"a,b\n1,2\n",
-            "found columns a, b; nearest is canonical, which also needs job_id, pool, submit_time, duration, gpus",
-        ),
         (parquet()[:-9], "not a Parquet file that can be read"),
-        (parquet()[: len(parquet()) // 2], "not a Parquet file that can be read"),
         (b"PAR1", "not a Parquet file that can be read"),
     ],
 )

@@ -8,6 +8,7 @@ from jobcast.traces.generators import campus as campus_generator
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 from jobcast.traces.think_times import find_successors, keeps_to_a_timer
+from tests import scenarios
 
 MIDNIGHT_S = 1704067200.0
 """The campus trace's first instant, 2024-01-01."""
@@ -15,10 +16,7 @@ MIDNIGHT_S = 1704067200.0
 
 def trace_of(*rows, **columns):
     """Rows (job id, user, tag, submit, duration) of one pool of one-GPU jobs; more columns by name."""
-    names, users, tags, submit_s, duration_s = zip(*rows, strict=True)
-    frame = {"job_id": names, "pool": ["p"] * len(rows), "user": users, "tag": tags, "gpus": [1] * len(rows)}
-    times = {"submit_time": list(map(float, submit_s)), "duration": list(map(float, duration_s))}
-    return Trace.from_frame(pl.DataFrame({**frame, **times, **columns}), name="rows")
+    return scenarios.trace_of("job_id user tag submit_time duration", rows, **columns)
 
 
 def found(trace, **options):

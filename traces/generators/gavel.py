@@ -36,10 +36,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.clock import HOUR_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.check import require_columns
-from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
-from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import PathLike, read_file
+from jobcast.traces.files import PathLike
 from jobcast.traces.generators.elastic import (
     DATA_VARIABLE,
     data_file,
@@ -62,6 +59,7 @@ from jobcast.traces.generators.settings import (
 )
 from jobcast.traces.speedups import LINEAR
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import counts_in, read_plain
 from jobcast.traces.trainings import (
     REFERENCE_GPU,
     SAMPLES,
@@ -165,13 +163,9 @@ def read_doublings(path: PathLike) -> Doublings:
     Raises TraceError when it cannot be read, or a course does not begin at epoch 0 with the initial batch size or has
     an epoch twice.
     """
-    frame, place = read_csv(read_file(path))
-    require_columns(frame.columns, place, GNS_COLUMNS)
-    numbers = [numbers_of(frame[name], place) for name in ("initial_batch_size", "scale_factor", "epoch", "batch_size")]
-    for values in numbers:
-        whole = values.is_finite() & (values >= 0) & (values <= LARGEST_COUNT) & (values == values.floor())
-        place.refuse(~whole.fill_null(False), values, "must be a whole number", "correct the value")
-    table = pl.DataFrame([frame["model"], frame["mode"], *(values.cast(pl.Int64) for values in numbers)])
+    frame, place, _ = read_plain(path, GNS_COLUMNS)
+    counted = ("initial_batch_size", "scale_factor", "epoch", "batch_size")
+    table = frame.select("model", "mode").with_columns(counts_in(frame[name], place, 0) for name in counted)
     found: dict[tuple[str, int, int], Starts] = {}
     # the index survives the sort: errors name rows of the file
     rows = table.with_row_index().filter(pl.col("mode") == GNS).sort("epoch", maintain_order=True)

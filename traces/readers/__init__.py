@@ -5,6 +5,7 @@ What to say of a file that no reader recognises.
 
 import codecs
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -23,6 +24,10 @@ from jobcast.traces.table import Trace
 
 PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 """How compressed files begin."""
+SHEETS = re.compile(
+    rb"\xd0\xcf\x11\xe0|PK\x03\x04.*(xl/(workbook|worksheets|theme|styles)|opendocument\.spreadsheet)", re.DOTALL
+)
+"""How spreadsheets begin, of Excel and of LibreOffice: most are zip files, by the names of what lies in them."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """How text begins that Windows calls Unicode, as its shell writes what a command says."""
 
@@ -59,6 +64,8 @@ def _wrapped(head: bytes) -> str:
     """
     if head.startswith(UTF_16):
         return "it is text in UTF-16; save it in UTF-8"
+    if SHEETS.match(head):
+        return "it is a spreadsheet; save its sheet as CSV and give that"
     packer = next((packer for magic, packer in PACKED.items() if head.startswith(magic)), "")
     return f"it is compressed ({packer}); unpack it first" if packer else ""
 

@@ -1,22 +1,20 @@
 """The project's own form of a trace: Parquet, or CSV with the same names."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import polars as pl
 
 from jobcast.traces.check import Place
 from jobcast.traces.column_types import Clock, typed_columns
 from jobcast.traces.columns import COLUMNS, FORMER, REQUIRED, Kind
-from jobcast.traces.csv_table import header_of, read_csv
-from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.csv_table import header_of
+from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.readers.queue_snapshots import QueueSnapshotsReader
 from jobcast.traces.readers.reading import Reading, only_source
 from jobcast.traces.table import Source, Trace
-from jobcast.traces.table_files import is_parquet, read_parquet
+from jobcast.traces.table_files import is_parquet, table_of
 
 SNAPSHOTS = QueueSnapshotsReader()
-PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 
 
 class CanonicalReader:
@@ -52,9 +50,9 @@ class CanonicalReader:
         path = only_source(sources, self.name)
         clock = Clock(timezone, strict)
         file = read_file(path)
-        # by the suffix too: a damaged Parquet file should be told as one, not as a bad CSV
-        parquet = is_parquet(file.data) or Path(path).suffix in PARQUET_SUFFIXES
-        frame, place = _read_parquet(file) if parquet else read_csv(file)
+        frame, place = table_of(file)
+        if is_parquet(file.data):
+            _check_types(frame, place)
         typed = typed_columns(_renamed(frame), place, clock)
         source = Source(file.path, file.sha256, frame.height)
         return Reading(Trace.from_frame(typed.frame, name=file.name, source=source, notes=typed.notes, place=place))
@@ -65,12 +63,10 @@ def _renamed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.rename({old: new for old, new in FORMER.items() if old in frame.columns and new not in frame.columns})
 
 
-def _read_parquet(file: FileBytes) -> tuple[pl.DataFrame, Place]:
-    place, frame = Place(file.path), read_parquet(file)
+def _check_types(frame: pl.DataFrame, place: Place) -> None:
     for values in frame.get_columns():
         if values.name in COLUMNS:
             _check_type(values, COLUMNS[values.name].kind, place)
-    return frame, place
 
 
 def _check_type(values: pl.Series, kind: Kind, place: Place) -> None:

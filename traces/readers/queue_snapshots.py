@@ -26,6 +26,8 @@ AHEAD = tuple(
 )
 """Pending (q) and running (r) jobs of a higher priority, all, of the partition (p), of the account (a) and of both: how
 many, their cores, memory (MB) and GPUs, and hours by time limit."""
+COUNTS = tuple(name for name in AHEAD if not (name.startswith("r_") and name.endswith("_hours_above")))
+"""Those of them that are at least 0; hours that running jobs have left fall below where one outlives its limit."""
 SHARES = ("level_fs_poll",)
 """Slurm's level fair-share of the account, where it is told; its raw shares and uses name an account like its id."""
 RENAMED = {"req_cpus": "cores", "req_mem_total": "mem_gb"}
@@ -103,7 +105,10 @@ def _beside(frame: pl.DataFrame, place: Place) -> list[pl.Series]:
     """Columns of the snapshot as numbers, and those that are kept as they are."""
     read = {*AHEAD, *SHARES}
     kept = [name for name in frame.columns if name not in {*JOB, *MAY_TELL, "duration"}]
-    return [numbers_of(frame[name], place) if name in read else frame[name] for name in kept]
+    numbers = {name: numbers_of(frame[name], place) for name in kept if name in read}
+    for name in COUNTS:
+        place.refuse(numbers[name] < 0.0, frame[name], "must be >= 0", "correct the table")
+    return [numbers.get(name, frame[name]) for name in kept]
 
 
 def _unfit(table: pl.DataFrame) -> list[Unfit]:

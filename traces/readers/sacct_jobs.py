@@ -13,7 +13,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import polars as pl
@@ -533,10 +533,11 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     open_, waits = (columns["state"].is_in(states).fill_null(False) for states in (NOT_ENDED, WAITING))
     # accounting ends a job's row where its width changes, and begins another, submitted at that instant
     open_ &= ~((columns["state"] == RESIZING).fill_null(False) & columns["end_time"].is_not_null())
-    # Slurm shows the time so far of jobs that run on, which is no duration
-    columns |= {name: columns[name].set(open_, None) for name in ("duration", "end_time")}
     # Start of a waiting job is Slurm's own forecast
     columns["start_time"] = columns["start_time"].set(waits, None)
+    written = _written(columns, open_)
+    # Slurm shows the time so far of jobs that run on, which is no duration
+    columns |= {name: columns[name].set(open_, None) for name in ("duration", "end_time")}
     columns |= {
         "_header": header,
         "_open": open_,
@@ -548,7 +549,17 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
     made, more = _of_clusters(made, frame)
-    return Rows(made, names, more)
+    return Rows(made, names, (*more, *written))
+
+
+def _written(columns: Mapping[str, pl.Series], runs: pl.Series) -> list[str]:
+    """A note on when the export was made, where jobs that run tell of a later instant than any that stands in it."""
+    far = [columns[name].max() for name in ("submit_time", "start_time", "end_time")]
+    so_far = (columns["duration"] * 1e6).cast(pl.Duration("us"), strict=False)
+    at = (columns["start_time"] + so_far).filter(runs.fill_null(False)).max()
+    if not isinstance(at, datetime) or not all(at > one for one in far if isinstance(one, datetime)):
+        return []
+    return [f"by the time elapsed of jobs that run the export is of {at:%Y-%m-%dT%H:%M:%SZ}: name it by --at"]
 
 
 def _canonical_names(frame: pl.DataFrame, place: Place) -> Place:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.completion.intervals import LEAST_S, Interval, IntervalTracker, Position, interval_figures
-from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
+from jobcast.models.completion.job_completions import SizeForecaster
 from jobcast.models.completion.job_size import DeclaredSizes
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_futures
 from jobcast.simulator.elastic.run import ElasticReplay
@@ -132,12 +132,14 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
         most=np.concatenate([past.most, jobs.most[:arrived]]),
         model=np.concatenate([past.model, jobs.model[:arrived]]),
     )
-    arrivals = ArrivalModel().fit(seen.submit_s)
+    if len(seen.submit_s) < 2:
+        raise ValueError("arrivals are forecast from at least two submissions")
+    gap_s = np.diff(seen.submit_s)
     if sizes is None:
         told_s = np.concatenate([past.size_s if past.declared_s is None else past.declared_s, jobs.size_s[:arrived]])
-        return Forecasters(None, arrivals, seen, declared=DeclaredSizes.of(told_s, seen.size_s, seen.most))
+        return Forecasters(None, gap_s, seen, declared=DeclaredSizes.of(told_s, seen.size_s, seen.most))
     sample = sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64))
-    return Forecasters(sample, arrivals, seen, sizes)
+    return Forecasters(sample, gap_s, seen, sizes)
 
 
 def replayed_positions(

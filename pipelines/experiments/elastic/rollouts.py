@@ -13,7 +13,6 @@ from jobcast.domain.errors import DecisionError
 from jobcast.models.completion.job_completions import (
     SPREAD,
     ArrivalDraws,
-    ArrivalModel,
     SizeDraws,
     SizeForecaster,
     SizeSample,
@@ -120,14 +119,14 @@ class Forecasters:
     Attributes
     ----------
     sizes : of jobs that finished before; None where sizes are declared
-    arrivals : of jobs submitted before; None where nothing more is to arrive
+    gap_s : seconds between the submissions before; None where nothing more is to arrive
     past : the jobs that arrivals are drawn from
     learned : what made `sizes`; with it a future that agrees with the rule learns from what it drew of running jobs
     declared : how declared sizes err, in the order of `past`; None where they are not declared
     """
 
     sizes: SizeSample | None
-    arrivals: ArrivalModel | None
+    gap_s: Floats | None
     past: Past
     learned: SizeForecaster | None = None
     declared: DeclaredSizes | None = None
@@ -171,9 +170,9 @@ def play_starts_and_ends(
     awaited = int(np.flatnonzero(active == job)[0])
     if not run.policy.preemptive:
         # Without preemption later arrivals delay nobody who is here.
-        forecasters = replace(forecasters, arrivals=None)
+        forecasters = replace(forecasters, gap_s=None)
     known = forecasters.declared is None or forecasters.declared.exact
-    certain = forecasters.sizes is None and forecasters.arrivals is None and known
+    certain = forecasters.sizes is None and forecasters.gap_s is None and known
     found = [
         _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agreeing and number % AGREEING == 0)
         for number in range(1 if certain else futures)
@@ -215,7 +214,7 @@ def _play_one(
             drawn, _ = _drawn(run, active, draws, declared, agrees)
         sizes = _Sizes(drawn, drawn)
     forecasters = replace(forecasters, past=_with_active(forecasters.past, run, active, sizes.true))
-    wanted = 0 if forecasters.arrivals is None else ARRIVALS_AT_FIRST
+    wanted = 0 if forecasters.gap_s is None else ARRIVALS_AT_FIRST
     to_come = _Arriving(forecasters, float(run.state.clock[CLOCK.now]), draws, rng)
     # Four times as many arrivals each time: few futures need more than the first lot.
     while True:
@@ -279,7 +278,7 @@ class _Arriving:
         self, forecasters: Forecasters, now_s: float, draws: SizeDraws | None, rng: np.random.Generator
     ) -> None:
         self._forecasters, self._draws, self._rng = forecasters, draws, rng
-        self._arrivals = None if forecasters.arrivals is None else ArrivalDraws(forecasters.arrivals, rng)
+        self._arrivals = None if forecasters.gap_s is None else ArrivalDraws(forecasters.gap_s, rng)
         self._at_s, self._come = now_s, NOBODY_ELSE
 
     def first(self, count: int) -> _Come:

@@ -173,17 +173,18 @@ def registered_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Bel
     overlap = version.trace_sha256 == profiles.sha256 and not names.isdisjoint(model.models_)
     if overlap and not ask.allow_overlap:
         raise OverlapError(
-            f"{EPOCH_TIME} version {version.version} was trained on {profiles.path} and knows its models, "
+            f"{version.name} version {version.version} was trained on {profiles.path} and knows its models, "
             f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles or, by "
-            "`jobcast train epoch-time --trace FILE --until TIME`, on jobs before the window, or pass --allow-overlap"
+            f"`jobcast train {version.name} --trace FILE --until TIME`, on jobs before the window, or pass "
+            "--allow-overlap"
         )
     overlap |= seen_by(version, scenario.trace, ask.allow_overlap)
     points = _points(scenario, model, known)
     if missing := sorted(names.difference(points.models)):
         raise TraceError(f"{points.path}: model {missing[0]} has no known point; profile it at least once")
     epoch_s = guarded_epoch_s(lambda: _as_in_scenario(model, points, scenario), profiled_s, result, scenario.job_ids)
-    note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
-    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, result, (note,))
+    note = f"{version.name} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
+    return Believed(epoch_s, asked.named, overlap, result, (note,))
 
 
 def _points(scenario: EnergyScene, model: Any, known: Path | None) -> ProfileTable:

@@ -14,7 +14,6 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.live.completion_forecasts import Completion
-from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.completion_meters import AtInstant
 from jobcast.pipelines.experiments.experiment import BY_QUOTAS, Experiment
 from jobcast.pipelines.experiments.explain.phrases import finite
@@ -74,7 +73,8 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     trace = _trace(table, again)
     job = table.find(job_id)
     files: dict[str, Any] = {name: None if again[name] is None else Path(again[name]) for name in ("pools", "cluster")}
-    place = cluster_of(trace, **files, gpus=again["gpus"], from_s=again["from_s"])
+    whole = Experiment.asked(trace, {**again, **files})
+    place = whole.place()
     _check(rule, changes, [pool.name for pool in place.pools])
     costs, settings = law_apart(again["settings"], again["law"])
     facts, decide = settings_apart(settings, rule)
@@ -85,8 +85,8 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     submit_s = float(table.submit_s[job])
     # Whom the run found waiting is asked about at its beginning.
     at_s = float(table.known_s[job])
-    names = ("from_s", "recorded", "limit", "drop_wide", "only_pools", "law")
-    how: dict[str, Any] = {name: again[name] for name in names} | {"cluster": place, "given": {**facts, **costs}}
+    # The same cluster whatever the job asks for.
+    whole = replace(whole, cluster=place, given={**facts, **costs})
     spec = None if again["forecasts"] is None else parse_forecasts(again["forecasts"])
     own = ("seed", "allow_overlap", "degrade")
     ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, **{name: again[name] for name in own})
@@ -94,7 +94,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     for change in changes:
         changed = with_change(trace, job_id, change, rule)
         # Later submissions are not known when the job comes.
-        experiment = Experiment(trace=changed, until_s=float(np.nextafter(at_s, np.inf)), **how)
+        experiment = replace(whole, trace=changed, until_s=float(np.nextafter(at_s, np.inf)))
         found, near = _forecast(experiment, ask, rule, job_id, at_s)
         rows.append(
             {

@@ -159,7 +159,7 @@ def front_table(front: Front) -> str:
     lines += [_cells(front, row, told) for row in shown]
     for name, values in front.references.items():
         lines.append([name, *(figure_text(_exact(one)) for one in values), *[""] * (len(told) + 1)])
-    return aligned(lines, ">")
+    return aligned(lines, words=0)
 
 
 def _cells(front: Front, row: Row, parameters: Sequence[str]) -> list[str]:

@@ -15,9 +15,8 @@ from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.tasks import AccuracyForecast, TaskRule
 from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE
-from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, timed
-from jobcast.pipelines.experiments.sources import Ask, Believed, count_missing, registered
+from jobcast.pipelines.experiments.sources import Ask, Believed, believed, count_missing
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
@@ -80,7 +79,9 @@ def _learned(ask: Ask, window: Trace) -> Learned:
     policy, spec = ask.policy, ask.source
     rule = find_policy(policy)
     # A policy that stands in for itself runs its heuristic until it has learned.
-    name, alone = rule.learned, rule.instead == policy
+    ours, alone = rule.learned, rule.instead == policy
+    # Another package's may be pinned in its place.
+    name, _ = spec.pinned(ours) if ours else ("", "")
     if not name or (alone and spec.versions and name not in dict(spec.versions)):
         return Learned()  # whoever pins versions means these alone
     registry = open_registry(ask.home)
@@ -91,19 +92,19 @@ def _learned(ask: Ask, window: Trace) -> Learned:
             f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --until TIME`, "
             "on jobs with --set tasks=FILE and curves=FILE or as `jobcast trace enrich --facts tasks` writes them"
         )
-    version = registry.asked(*spec.pinned(name))
-    model = loaded_version(ask.home, name, version.version)
+    version = registry.asked(*spec.pinned(ours))
+    model = loaded_version(ask.home, version.name, version.version)
     # It runs the heuristic until a learned policy is better (MLFS, section 3.4), or one is named.
     if alone and not model.better_ and name not in dict(spec.versions):
         return Learned()
     overlap = version.trace_sha256 == window.source.sha256 and version.train_until_s > float(window.submit_s[0])
     if overlap and not ask.allow_overlap:
         raise OverlapError(
-            f"{name} version {version.version} was trained on jobs of this trace until {iso(version.train_until_s)}, "
-            f"which reaches into the window from {iso(float(window.submit_s[0]))}; choose another version or a later "
-            "--from, or pass --allow-overlap"
+            f"{version.name} version {version.version} was trained on jobs of this trace until "
+            f"{iso(version.train_until_s)}, which reaches into the window from {iso(float(window.submit_s[0]))}; "
+            "choose another version or a later --from, or pass --allow-overlap"
         )
-    return Learned(learned_from(model.arrays_), {name: version.version}, overlap)
+    return Learned(learned_from(model.arrays_), {version.name: version.version}, overlap)
 
 
 def simulate_tasks(
@@ -170,13 +171,10 @@ def accuracy_forecast(scenario: TaskScene, ask: Ask) -> Believed[AccuracyForecas
     if spec.kind == "registry":
         from jobcast.models.curves.accuracy_curve import guarded_accuracies
 
-        tally = BadAnswers()
-        asked = registered(ACCURACY_CURVE, spec, ask.home, tally, CURVES, ask.degrade)
-        if asked is None:
-            return Believed(tally=tally)
-        overlap = seen_by(asked.version, scenario.trace, ask.allow_overlap)
-        forecast = guarded_accuracies(by_model(asked.model), tally, scenario.job_ids)
-        return Believed(forecast, {ACCURACY_CURVE: asked.version.version}, overlap, tally)
+        def guarded(model: "AccuracyCurve", tally: BadAnswers) -> AccuracyForecast:
+            return guarded_accuracies(by_model(model), tally, scenario.job_ids)
+
+        return believed(ACCURACY_CURVE, CURVES, scenario, ask, guarded, lambda: None)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"

@@ -13,7 +13,8 @@ from jobcast.domain.tasks import AccuracyForecast, TaskRule, TaskView
 from jobcast.models.scheduling.policy import Measured
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, draw_episode
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, SHAPES, rank_rows
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator import metrics
 from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks
@@ -107,7 +108,11 @@ class Episodes:
     """
 
     def __init__(
-        self, workload: TaskWorkload, drawn: EpisodeSettings, settings: MlfHSettings, forecast: AccuracyForecast | None
+        self,
+        workload: TaskWorkload,
+        drawn: EpisodeSettings,
+        settings: HeuristicSettings,
+        forecast: AccuracyForecast | None,
     ) -> None:
         self._drawn = replace(drawn, jobs=min(drawn.jobs, MOST_JOBS))
         self._workload, self.settings, self._forecast = workload, settings, forecast
@@ -145,7 +150,7 @@ def objectives_beyond(mine: Mapping[str, float], theirs: Mapping[str, float]) ->
 class _Watched(MlfH):
     """MLF-H, and which columns of jobs' rows were ever anything but 0."""
 
-    def __init__(self, settings: MlfHSettings) -> None:
+    def __init__(self, settings: HeuristicSettings) -> None:
         super().__init__(settings)
         self.used: Bools = np.zeros(len(RANK_FEATURES), dtype=np.bool_)
 

@@ -21,9 +21,9 @@ from jobcast.schedulers.tasks.features import (
 )
 from jobcast.schedulers.tasks.host_selection import EVEN, Room, ideal_host
 from jobcast.schedulers.tasks.learned_hosts import fitting, host_rows, settle, sheet_of
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import make_room, tasks_leaving
-from jobcast.schedulers.tasks.packing import Wants, nearness, placement, put, room_of, waiting, wants_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
+from jobcast.schedulers.tasks.packing import Wants, limits_of, nearness, placement, put, room_of, waiting, wants_of
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 
 JOBS, HOSTS = "jobs", "hosts"
@@ -43,11 +43,11 @@ class Picking:
     settings : as of MLF-H
     """
 
-    def __init__(self, view: TaskView, settings: MlfHSettings) -> None:
+    def __init__(self, view: TaskView, settings: HeuristicSettings) -> None:
         self._view, self._seen, self._settings = view, plain_view(view), settings
         self._room: Room = room_of(view)
         self._wants: Wants = wants_of(view)
-        self._limits = settings.limits
+        self._limits = limits_of(settings.h_r, settings.h_r)
         self._ranks: Ints | None = None
         # One sheet for all rows of hosts: a decision shows hundreds of them.
         self._sheet = sheet_of(len(self._room.least))
@@ -116,13 +116,13 @@ class Picking:
         if origin >= 0 and (
             best < 0 or best == origin or (not asked.part and near[best] < near[origin] - tolerance.LOADS)
         ):
-            best = QUEUED if asked.evict else origin
+            best = QUEUED if asked.evict == "queue" else origin
         return int(np.flatnonzero(servers == best)[0])
 
     def _first_of(self, jobs: Ints) -> int:
         """Which of the jobs comes first for MLF-H."""
         if self._ranks is None:
-            rank = rounded_all(task_priorities(self._view, self._settings.weights))
+            rank = rounded_all(task_priorities(self._view, self._settings))
             order = job_order(self._view, rank)
             self._ranks = np.full(len(self._view.jobs.submit_s), len(order), dtype=np.int64)
             self._ranks[order] = np.arange(len(order))

@@ -24,7 +24,7 @@ from jobcast.domain.policy import Trigger, View
 from jobcast.domain.tasks import GPU, AccuracyForecast, TaskCluster, TaskJobs, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Picks, Round
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import Picking
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
@@ -260,7 +260,7 @@ class TaskCourse(Course):
         self,
         workload: TaskWorkload,
         scale: Scale,
-        settings: MlfHSettings,
+        settings: HeuristicSettings,
         forecast: AccuracyForecast | None = None,
         seed: int = 0,
         round_s: float = ROUND_S,
@@ -305,7 +305,9 @@ class TaskCourse(Course):
         )
 
 
-def scale_of(workload: TaskWorkload, settings: MlfHSettings, forecast: AccuracyForecast | None, seed: int) -> Scale:
+def scale_of(
+    workload: TaskWorkload, settings: HeuristicSettings, forecast: AccuracyForecast | None, seed: int
+) -> Scale:
     """What MLF-H reaches on a workload, up to the end of a course."""
     course = TaskCourse(workload, UNSCALED, settings, forecast, seed)
     while (choice := course.next()) is not None:
@@ -328,7 +330,7 @@ class TaskCourses:
     def __init__(
         self,
         workload: TaskWorkload,
-        settings: MlfHSettings,
+        settings: HeuristicSettings,
         forecast: AccuracyForecast | None = None,
         drawn: EpisodeSettings | None = None,
         scaled: bool = True,

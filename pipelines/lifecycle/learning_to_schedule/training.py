@@ -44,8 +44,9 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
 )
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FEATURES
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, LearnedPriorities, corrections_of
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks, networks_of
 from jobcast.simulator.task_workload import TaskWorkload
 
@@ -67,7 +68,7 @@ class Kind:
 
     betas: tuple[float, ...]
     blank: tuple[str, ...]
-    settings: MlfHSettings
+    settings: HeuristicSettings
     policy: type[Policy]
     explores: bool = False
 
@@ -79,10 +80,10 @@ class Kind:
         )
 
 
-DEVICE_RL = MlfHSettings(overload=1.0, move_at=1.0, migration=False, preempt=False)
+DEVICE_RL = HeuristicSettings(h_r=1.0, migration=False, preempt=False)
 """As `schedulers.tasks.mlf_rl.device_rl` runs by default: servers are filled, nothing leaves them."""
 SCHEDULERS: Mapping[str, Kind] = {
-    MlfPolicy.name: Kind(BETAS, (), MlfHSettings(), MlfPolicy, explores=True),
+    MlfPolicy.name: Kind(BETAS, (), HeuristicSettings(), MlfPolicy, explores=True),
     DevicePolicy.name: Kind((1.0, *(0.0,) * (OBJECTIVES - 1)), ML_FEATURES, DEVICE_RL, DevicePolicy),
 }
 """By predictor."""

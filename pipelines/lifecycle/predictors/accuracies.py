@@ -34,6 +34,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
 )
 from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step, part_of
+from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.learning_curves import (
@@ -216,27 +217,23 @@ def prediction_table(result: Mapping[str, Any]) -> str:
     """What `predict` says: a line a running job."""
     target = result["target"]
     lines = [f"{result['predictor']} {result['version']}"]
-    head = f"{'app':<20}{'batch size':>11}{'seen':>6}{'of':>6}{'last':>10}{'final':>10}  {'90 %':<22}"
-    lines.append(head + ("" if target is None else f"{f'reaches {target:g}':>16}{'at epoch':>10}"))
+    head = ("app", "batch size", "seen", "of", "last", "final", "90 %")
+    rows = [[*head, *(() if target is None else (f"reaches {target:g}", "at epoch"))]]
     for one in result["curves"]:
-        between = f"{_figure(one['final_low'])} to {_figure(one['final_high'])}"
-        line = (
-            f"{one['app']:<20}{one['batch_size']:>11}{one['seen']:>6}{one['epochs']:>6}{_figure(one['last']):>10}"
-            f"{_figure(one['final']):>10}  {between:<22}"
-        )
+        cells = [one["app"], *(_figure(one[name]) for name in ("batch_size", "seen", "epochs", "last", "final"))]
+        rows.append([*cells, f"{_figure(one['final_low'])} to {_figure(one['final_high'])}"])
         if target is not None:
             when = "-" if one["reach_epoch"] is None else f"{one['reach_epoch']:g}"
-            line += f"{one['reach_probability']:>16.0%}{when:>10}"
-        lines.append(line.rstrip())
+            rows[-1] += [f"{one['reach_probability']:.0%}", when]
+    lines.append(aligned(rows, words=1))
     if result["overlap"]:
         lines.append("note: the version was trained on some of these curves")
     return "\n".join(lines)
 
 
 def _rows(name: str, blocks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    lines = [f"{name:<24}" + "".join(f"{figure:>16}" for figure in FIGURES)]
-    lines += [f"{row:<24}" + "".join(f"{_figure(block[one]):>16}" for one in FIGURES) for row, block in blocks.items()]
-    return lines
+    rows = [[row, *(_figure(block[one]) for one in FIGURES)] for row, block in blocks.items()]
+    return [aligned([[name, *FIGURES], *rows], words=1)]
 
 
 def _figure(value: float | None) -> str:

@@ -1,18 +1,19 @@
 """Life of the predictors of seconds an epoch, and its tables for a terminal."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
+from jobcast.domain.settings import Count, Counts, Settings, Text, Whole, Words, read_settings
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import HALF, MOST, MOST_POINTS, ONE, PLANS, jobs_of
 from jobcast.models.evaluation.epoch_times import score_epoch_times
 from jobcast.models.predictor import Known
+from jobcast.pipelines.experiments.forecast_specs import EPOCH_TIME
 from jobcast.pipelines.lifecycle.predictors.life import (
     EVALUATE,
     PREDICT,
@@ -26,6 +27,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
 )
 from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, read_profiles, write_profiles
@@ -50,46 +52,21 @@ def training_table(result: Mapping[str, Any]) -> str:
     )
 
 
-JOBS = ("model", "batch-size")
-"""What is a job: a model, or a model at one batch size."""
-SCORE_SETTINGS = ("plan", "batch", "job", "draws")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreSettings:
+class ScoreSettings(Settings):
     """How a version is scored.
 
     Attributes
     ----------
-    points : known of each job and GPU type
-    plan : which; None: the version's own
+    plan : which points are known; None: the version's own
     batch : what batch sizes mean (gpu, job); None: what the points make likelier
-    job : one of `JOBS`
+    job : what is a job: a model, or a model at one batch size
     draws : of points at random
-    seed : of these
     """
 
-    points: int = MOST_POINTS
-    plan: str | None = None
-    batch: str | None = None
-    job: str = JOBS[0]
-    draws: int = 0
-    seed: int = 0
-
-    @classmethod
-    def read(cls, settings: Mapping[str, str], points: int | None, seed: int) -> "ScoreSettings":
-        """From `--set` and other options. Raises ConfigError for what is not known."""
-        for key in settings:
-            if key not in SCORE_SETTINGS:
-                raise ConfigError(f"--set {key}: epoch-time knows {', '.join(SCORE_SETTINGS)}")
-        # Strings still: what is no number is told with the text that was typed.
-        job, draws = settings.get("job", JOBS[0]), settings.get("draws", "0")
-        if job not in JOBS:
-            raise ConfigError(f"--set job={job}: must be {' or '.join(JOBS)}")
-        if not draws.isdecimal():
-            raise ConfigError(f"--set draws={draws}: must be a whole number of 0 or more")
-        known = MOST_POINTS if points is None else points
-        return cls(known, settings.get("plan"), settings.get("batch"), job, int(draws), seed)
+    plan: Text | None = None
+    batch: Text | None = None
+    job: Literal["model", "batch-size"] = "model"
+    draws: Whole = 0
 
 
 def evaluation_table(result: Mapping[str, Any]) -> str:
@@ -114,48 +91,32 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-QUESTION_SETTINGS = ("model", "batch_size", "gpu_type", "gpus", "batch")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Configurations that are asked about: all combinations; empty: those of the table.
+class Question(Settings):
+    """Configurations that are asked about: all combinations; None: those of the table.
 
     Attributes
     ----------
-    models, batch_sizes, gpu_types : names and sizes
-    most_gpus : 1, 2, ... up to these; None: up to the table's largest number
-    batch : what batch sizes mean (gpu, job); None: what the points make likelier
+    gpus : the widest; None: as wide as any that was profiled
+    batch : see `ScoreSettings`
     """
 
-    models: tuple[str, ...] = ()
-    batch_sizes: tuple[int, ...] = ()
-    gpu_types: tuple[str, ...] = ()
-    most_gpus: int | None = None
-    batch: str | None = None
-
-    @classmethod
-    def read(cls, settings: Mapping[str, str]) -> "Question":
-        """From `--set`, several values between commas. Raises ConfigError for what is not known."""
-        for key in settings:
-            if key not in QUESTION_SETTINGS:
-                raise ConfigError(f"--set {key}: epoch-time knows {', '.join(QUESTION_SETTINGS)}")
-        parts = {key: tuple(one.strip() for one in value.split(",")) for key, value in settings.items()}
-        sizes = tuple(_whole("batch_size", one) for one in parts.get("batch_size", ()))
-        most = _whole("gpus", settings["gpus"]) if "gpus" in settings else None
-        return cls(parts.get("model", ()), sizes, parts.get("gpu_type", ()), most, settings.get("batch"))
+    model: Words | None = None
+    batch_size: Counts | None = None
+    gpu_type: Words | None = None
+    gpus: Count | None = None
+    batch: Text | None = None
 
     def keys(self, table: ProfileTable) -> pl.DataFrame:
         """(n,) model, batch_size, gpu_type, gpus, one a combination."""
         # Not beyond what was profiled, unless that is asked for.
-        most = self.most_gpus or int(table.frame["gpus"].max())  # type: ignore[arg-type]
+        most = self.gpus or int(table.frame["gpus"].max())  # type: ignore[arg-type]
         rows: list[tuple[str, int | None, str, int]] = []
-        for model in self.models or table.models:
+        for model in self.model or table.models:
             # A model that the table does not know has no batch size here; forecasting it is refused.
             its = table.frame.filter(pl.col("model") == model)["batch_size"].unique().sort().to_list()
-            sizes: Sequence[int | None] = self.batch_sizes or its or (None,)
+            sizes: Sequence[int | None] = self.batch_size or its or (None,)
             for size in sizes:
-                for kind in self.gpu_types or table.gpu_types:
+                for kind in self.gpu_type or table.gpu_types:
                     rows += [(model, size, kind, gpus) for gpus in range(1, most + 1)]
         return pl.DataFrame(rows, schema={name: PROFILE_SCHEMA[name] for name in KEY}, orient="row").unique(
             maintain_order=True
@@ -164,28 +125,19 @@ class Question:
 
 def prediction_table(result: Mapping[str, Any]) -> str:
     """What `predict` says: a line a configuration."""
-    lines = [
-        f"{result['predictor']} {result['version']}, seconds an epoch",
-        f"{'model':<20}{'batch size':>11}  {'GPU type':<12}{'GPUs':>5}{'profiled':>11}{'forecast':>11}  90 %",
-    ]
+    rows = [("model", "batch size", "GPU type", "GPUs", "profiled", "forecast", "90 %")]
     for row in result["profiles"]:
-        size = "any" if row["batch_size"] is None else row["batch_size"]
+        size = "any" if row["batch_size"] is None else str(row["batch_size"])
         profiled = "-" if row["profiled_s"] is None else f"{row['profiled_s']:.4g}"
-        lines.append(
-            f"{row['model']:<20}{size:>11}  {row['gpu_type']:<12}{row['gpus']:>5}{profiled:>11}"
-            f"{row['epoch_s']:>11.4g}  {row['low_s']:.4g} to {row['high_s']:.4g}"
-        )
+        between = f"{row['low_s']:.4g} to {row['high_s']:.4g}"
+        rows.append((row["model"], size, row["gpu_type"], str(row["gpus"]), profiled, f"{row['epoch_s']:.4g}", between))
+    lines = [f"{result['predictor']} {result['version']}, seconds an epoch", aligned(rows, words=3)]
     if result["overlap"]:
         lines.append("note: the version was trained on some of these models")
     return "\n".join(lines)
 
 
-def _whole(key: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--set {key}={text}: must be a whole number of 1 or more")
-    return int(text)
-
-
+SETTINGS: Mapping[str, type[Settings]] = {EVALUATE: ScoreSettings, PREDICT: Question}
 NO_CALENDAR = "profiles have no calendar, a trace of jobs with profiles has one"
 
 
@@ -213,11 +165,9 @@ class EpochTimes(TableLife[EpochTime]):
     @classmethod
     def known(cls, command: str, asked: Asked) -> Known:
         """See `TableLife`. Raises ConfigError for settings that are not known, before anything is read."""
-        if command == EVALUATE:
+        if command in SETTINGS:
             # For its errors alone: a mistake must cost no reading of large tables.
-            ScoreSettings.read(asked.given, asked["points"], asked["seed"])
-        if command == PREDICT:
-            Question.read(asked.given)
+            read_settings(EPOCH_TIME, SETTINGS[command], asked.given)
         return super().known(command, asked)
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
@@ -255,14 +205,17 @@ class EpochTimes(TableLife[EpochTime]):
 
     def measured(self, table: ProfileTable, wishes: Wishes) -> Told:
         """Errors where a few points of each job are known; applications that it learnt from are forecast by twins."""
-        return self._figures(table, ScoreSettings.read(wishes.given, wishes.points, wishes.seed), False)
+        return self._figures(table, wishes, False)
 
-    def _figures(self, table: ProfileTable, how: ScoreSettings, overlapping: bool) -> Told:
-        model, plans = self.model_, (how.points, how.plan, how.batch, how.draws, how.seed)
+    def _figures(self, table: ProfileTable, wishes: Wishes, overlapping: bool) -> Told:
+        model, how = self.model_, read_settings(EPOCH_TIME, ScoreSettings, wishes.given)
+        known = MOST_POINTS if wishes.points is None else wishes.points
         with of_file(table.path):
             # With --allow-overlap the version itself forecasts what it has learnt.
             twin = (lambda name: model) if overlapping else model.twin_without
-            return dict(score_epoch_times(jobs_of(table, how.job != JOBS[0]), twin, *plans))
+            jobs = jobs_of(table, how.job == "batch-size")
+            scores = score_epoch_times(jobs, twin, known, how.plan, how.batch, how.draws, wishes.seed)
+        return {"known": known, "job": how.job, **scores}
 
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """See `Life`.
@@ -271,11 +224,10 @@ class EpochTimes(TableLife[EpochTime]):
         that overlap is allowed. Raises TrainingError where nothing is left to score.
         """
         table, allowed = self.table_of(case.known), case.allow_overlap
-        how = ScoreSettings.read(case.wishes.given, case.wishes.points, case.wishes.seed)
         # Applications, not rows: another batch size of a known model is known, too.
         seen = [name for name in table.models if name in self.model_.models_]
         twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
-        figures = {"known": how.points, "job": how.job, **self._figures(table, how, allowed)}
+        figures = self._figures(table, case.wishes, allowed)
         notes, left_out = ([twins] if seen and not allowed else []), [] if allowed else seen
         result = told_of_table(case.version, table, notes, bool(seen and allowed), left_out=left_out)
         return {**figures, **result}, CurvePoints()
@@ -302,7 +254,7 @@ class EpochTimes(TableLife[EpochTime]):
         Raises TraceError for a model without a point.
         """
         table, out = self.table_of(case.known), asked["out"]
-        rows = self._completed(table, Question.read(settings_of(asked["pairs"])))
+        rows = self._completed(table, read_settings(EPOCH_TIME, Question, settings_of(asked["pairs"])))
         if out is not None:
             # What was measured is kept as it was measured.
             made = rows.filter(pl.col("profiled_s").is_null()).select(PROFILE_COLUMNS)

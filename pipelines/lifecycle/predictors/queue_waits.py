@@ -17,9 +17,8 @@ from jobcast.models.evaluation.queue_waits import LIGHTGBM_L1, POOL_MEDIAN, Wait
 from jobcast.models.predictor import Known
 from jobcast.models.promise_ledger import Promise
 from jobcast.models.queue_wait import QueueWait, guarded_waits
-from jobcast.pipelines.experiments.seen_data import apart_in_time, refuse_overlap
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Told, VersionAndData, Wishes, told_by
-from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, stretch_of
+from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, stretch_of, window_scored
 from jobcast.pipelines.lifecycle.promises import WAITS_TOLD, starts_promised
 from jobcast.pipelines.lifecycle.recipes.common import TrainingData
 from jobcast.pipelines.report.console import Step
@@ -50,12 +49,7 @@ class QueueWaits(TraceLife[QueueWait]):
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """See `TraceLife`; rows are of the instants of the window."""
         version, trace = case.version, _with_waits(case.known.jobs)
-        first_s = float(trace.seen_s.min())
-        other = apart_in_time(version, first_s, trace.source.sha256)
-        default_s = first_s if other else version.train_until_s
-        why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
-        begin, end = stretch_of(trace, case.known.from_s, case.known.until_s, default_s, "score", why)
-        overlap = refuse_overlap(version, begin, end, case.allow_overlap, trace.source.sha256)
+        begin, end, overlap = window_scored(case, trace, float(trace.seen_s.min()))
         window = version.train_from_s, version.train_until_s
         scores = _scores(self.model_, trace, window, (begin, end), case.wishes)
         trained = {"from": iso(window[0]), "until": iso(window[1]), "trace": version.trace_name}

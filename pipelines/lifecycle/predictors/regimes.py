@@ -16,7 +16,7 @@ from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, Fitted, Told, VersionAndData
 from jobcast.pipelines.lifecycle.predictors.traces import WITHOUT_DRAWS, Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes.common import TrainingData
-from jobcast.pipelines.lifecycle.recipes.regimes import Jobs, compared, jitter_of, train_regimes, training_jobs
+from jobcast.pipelines.lifecycle.recipes.regimes import Jobs, RegimeSettings, compared, train_regimes, training_jobs
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import made_from
@@ -128,7 +128,12 @@ class Regimes(TraceLife[RegimePrior]):
         (jobs, truth), unknown = _ended(window, given, data.wishes.seed)
         # Shockwave is told how often a job may change; without that the prior must learn it.
         k = "declared" if all(job.training.max_regimes for job in jobs if job.training is not None) else "not known"
-        result = {"jitter": jitter_of(given), "k": k, "calibration": self.model_.calibration, "unknown": unknown}
+        result = {
+            "jitter": RegimeSettings.of(given).jitter,
+            "k": k,
+            "calibration": self.model_.calibration,
+            "unknown": unknown,
+        }
         return {"regimes": compared(self.model_, jobs, truth), "sample": result}, CurvePoints()
 
 

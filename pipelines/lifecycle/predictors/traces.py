@@ -167,17 +167,8 @@ class TraceLife(Life[M]):
         for wishes that cannot be granted.
         """
         version, trace = case.version, gpu_jobs(case.known.jobs)
-        sha256 = trace.source.sha256
-        # A trace of another cluster, or one whose times hang on no calendar, is unseen from its beginning.
-        other = apart_in_time(version, float(trace.submit_s[0]), sha256)
-        default_s = float(trace.submit_s[0]) if other else version.train_until_s
-        why = (
-            f"{version.name} version {version.version} was trained until {iso(version.train_until_s)}, --from must lie "
-            "before --until"
-        )
-        begin, end = stretch_of(trace, case.known.from_s, case.known.until_s, default_s, "score", why)
         # Before anything is computed: a year of features takes minutes.
-        overlap = refuse_overlap(version, begin, end, case.allow_overlap, sha256)
+        begin, end, overlap = window_scored(case, trace, float(trace.submit_s[0]))
         check_tests(trace, begin, end)
         # Later jobs must not even be there.
         known = trace.between(None, end)
@@ -284,6 +275,20 @@ def stretch_of(
     if begin >= end:
         raise ConfigError(f"{trace.source.path}: nothing to {doing} from {iso(begin)} until {iso(end)}; {why}")
     return begin, end
+
+
+def window_scored(case: VersionAndData, trace: Trace, first_s: float) -> tuple[float, float, bool]:
+    """[from, until) that a version is scored on, by default from where its training ended; whether it has seen of that.
+
+    A trace of another cluster, or one whose times hang on no calendar, is unseen from its beginning, `first_s`, on.
+
+    Raises OverlapError for a version that saw the window where that is not allowed, ConfigError where it is empty.
+    """
+    version, known, sha256 = case.version, case.known, trace.source.sha256
+    default_s = first_s if apart_in_time(version, first_s, sha256) else version.train_until_s
+    why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
+    begin, end = stretch_of(trace, known.from_s, known.until_s, default_s, "score", why)
+    return begin, end, refuse_overlap(version, begin, end, case.allow_overlap, sha256)
 
 
 def _draws_of(wishes: Wishes) -> Told:

@@ -1,18 +1,17 @@
 """How RegimePrior is trained, and the training jobs that it learns from and is scored on."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.jobs import Job
+from jobcast.domain.settings import AtLeastZero, Count, Settings, Text, read_settings
 from jobcast.domain.training import Regime
 from jobcast.models.evaluation.regimes import compare_rules, jittered
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
-from jobcast.models.regimes.ahead import ALL, OPEN
 from jobcast.models.regimes.learning import STEPS
 from jobcast.pipelines.experiments.training_jobs import TABLE_SETTINGS, read_tables
 from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings
@@ -22,12 +21,34 @@ from jobcast.traces.table import Trace
 from jobcast.traces.trainings import STATIC, TrainingTables, trainings_of
 
 ALGORITHMS = (RegimePrior.algorithm,)
-JITTER, CALIBRATION, FIT_STEPS = "jitter", "calibration", "steps"
-SETTINGS = (*TABLE_SETTINGS, JITTER, CALIBRATION, FIT_STEPS)
-"""What `--set` may tell: the tables that make jobs training jobs, jitter, what intervals hold, steps of the fit."""
 FEATURES = ("model", "batch_size", "adaptation", "epochs")
 Jobs = tuple[tuple[Job, ...], tuple[tuple[Regime, ...], ...]]
 """Training jobs and the regimes that they run through."""
+
+
+class RegimeSettings(Settings):
+    """What `--set` may tell: the tables that make jobs training jobs, and how the prior is fitted.
+
+    Attributes
+    ----------
+    jitter : how far lengths of regimes are off at random; see `evaluation.regimes.jittered`
+    calibration : which forecasts intervals are calibrated on
+    steps : of the fit
+    """
+
+    throughputs: Text | None = None
+    regimes: Text | None = None
+    datasets: Text | None = None
+    gpu_type: Text | None = None
+    planned: Text | None = None
+    jitter: AtLeastZero = 0.0
+    calibration: Literal["open", "all"] = "all"
+    steps: Count = STEPS
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "RegimeSettings":
+        """From `--set`. Raises ConfigError for what is not known or cannot be."""
+        return read_settings(RegimePrior.name, cls, given)
 
 
 def train_regimes(
@@ -50,13 +71,14 @@ def train_regimes(
     TrainingError
         No job could have changed its batch size.
     """
-    result: dict[str, Any] = {"steps": steps_of(settings.given), "calibration": calibration_of(settings.given)}
+    how = RegimeSettings.of(settings.given)
+    result: dict[str, Any] = {"steps": how.steps, "calibration": how.calibration}
     jobs, truth = training_jobs(data.trace, settings.given, settings.seed, tables)
     model = _fitted(partial(kind, settings.seed, **result), jobs, truth, data.from_s, data.until_s)
     parameters = {
         **result,
         "jobs": model.jobs_,
-        JITTER: jitter_of(settings.given),
+        "jitter": how.jitter,
         "keys": len(model.numbers_),
     }
     return Trained(model, algorithm, _validation(partial(kind, settings.seed, **result), jobs, truth), parameters)
@@ -76,9 +98,7 @@ def training_jobs(
 
     Raises ConfigError for settings that are missing or not known, TraceError as `traces.trainings.trainings_of`.
     """
-    unknown = [name for name in given if name not in SETTINGS]
-    if unknown:
-        raise ConfigError(f"--set {unknown[0]}: regime does not know it; choose from {', '.join(SETTINGS)}")
+    sigma = RegimeSettings.of(given).jitter
     if tables is None:
         # What `--set` names goes before what lies beside the trace.
         beside = {name: str(path) for name, path in facts_beside(trace.source.path, TABLE_SETTINGS).items()}
@@ -86,7 +106,7 @@ def training_jobs(
     if tables is None or tables.courses is None:
         raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE (the batch sizes of the jobs)")
     # One generator for all jobs in their order: the sample hangs on the seed and the trace alone.
-    sigma, rng = jitter_of(given), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     found, submit_s = trainings_of(trace, tables), trace.submit_s
     jobs: list[Job] = []
     truth: list[tuple[Regime, ...]] = []
@@ -100,42 +120,6 @@ def training_jobs(
     if not jobs and needed:
         raise TrainingError(f"{trace.name}: no job could change its batch size; give one with accordion or gns jobs")
     return tuple(jobs), tuple(truth)
-
-
-def jitter_of(given: Mapping[str, str]) -> float:
-    """`--set jitter=0.3`; ConfigError unless it is a number of at least 0.
-
-    >>> jitter_of({"jitter": "0.3"})
-    0.3
-    """
-    try:
-        sigma = float(given.get(JITTER, "0"))
-    except ValueError:
-        sigma = math.nan
-    # NaN fails every comparison, so that it needs no test of its own.
-    if not 0 <= sigma < math.inf:
-        raise ConfigError(f"--set {JITTER}={given[JITTER]}: write a number of at least 0, as in 0.3")
-    return sigma
-
-
-def steps_of(given: Mapping[str, str]) -> int:
-    """`--set steps=2000`; ConfigError unless it is a whole number of at least 1.
-
-    >>> steps_of({"steps": "2000"})
-    2000
-    """
-    text = given.get(FIT_STEPS, str(STEPS))
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--set {FIT_STEPS}={text}: write a whole number of at least 1, as in {STEPS}")
-    return int(text)
-
-
-def calibration_of(given: Mapping[str, str]) -> str:
-    """`--set calibration=all`; ConfigError lists what there is."""
-    chosen = given.get(CALIBRATION, ALL)
-    if chosen not in (OPEN, ALL):
-        raise ConfigError(f"--set {CALIBRATION}={chosen}: choose from {OPEN}, {ALL}")
-    return chosen
 
 
 def compared(model: RegimePrior, jobs: Sequence[Job], truth: Sequence[tuple[Regime, ...]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from jobcast.live.slurm import Slurm
 from tests.live.slurm.calm_advisor import calm_advisor
 from tests.live.slurm.kills import unmarked_of
 from tests.live.slurm.slurm_cluster import SlurmCluster, wait_until
+from tests.shared import refused
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
@@ -152,8 +153,7 @@ def test_an_advisor_that_dies_in_the_middle_leaves_what_the_next_one_finds(there
         assert limit("poolb") == 16
         assert not unmarked_of(there)
     # A second one, of another home, is refused still.
-    with pytest.raises(ConfigError, match="another advisor"):
-        once(calm_advisor(tmp_path / "other"))
+    refused(ConfigError, "another advisor", once, calm_advisor(tmp_path / "other"))
     once(calm_advisor(tmp_path))
     for job in jobs:
         there.wait_for(job, "RUNNING")

@@ -8,8 +8,8 @@ import pytest
 
 from jobcast.live.slurm import Slurm
 from tests.live.slurm import slurm_cluster
-from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, free_ports, wait_until
-from tests.shared import time_zone
+from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, wait_until
+from tests.shared import refused, time_zone
 
 DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd-n1", "slurmrestd")
 alone = pytest.mark.xdist_group("slurm")
@@ -27,18 +27,11 @@ def test_it_is_told_what_lacks(monkeypatch):
     assert "root" in available()
 
 
-def test_ports_are_each_anothers_neighbour_at_most():
-    ports = free_ports(20)
-    assert len(set(ports)) == 20
-    assert all(20_000 <= port < 32_000 for port in ports)
-
-
 def test_a_folder_that_users_cannot_enter_is_refused(tmp_path: Path):
     closed = tmp_path / "closed"
     closed.mkdir(0o700)
     cluster = SlurmCluster(closed)
-    with pytest.raises(AssertionError, match=r"chmod o\+x"):
-        cluster.start()
+    refused(AssertionError, r"chmod o\+x", cluster.start)
 
 
 @alone

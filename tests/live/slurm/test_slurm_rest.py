@@ -9,6 +9,7 @@ from jobcast.domain.errors import ClusterError
 from jobcast.live.slurm import Slurm
 from jobcast.live.slurm_rest import SlurmRest
 from tests.live.slurm.slurm_cluster import SlurmCluster, wait_until
+from tests.shared import refused
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
@@ -44,10 +45,8 @@ def test_slurmrestd_tells_what_the_commands_tell(slurm: SlurmCluster, tmp_path, 
                 lambda one=one: in_accounts(one, over) == [(over, "poolb", 2, "mail")], "the job is in the accounts"
             )
         token.write_text("SLURM_JWT=" + "x" * 40)
-        with pytest.raises(ClusterError, match="holds no token"):
-            rest.queue()
-        with pytest.raises(ClusterError, match="answers with status"):
-            SlurmRest(slurm.rest).queue()
+        refused(ClusterError, "holds no token", rest.queue)
+        refused(ClusterError, "answers with status", SlurmRest(slurm.rest).queue)
     finally:
         slurm.run("scancel", "--user=mail")
         for job in jobs:

@@ -1,6 +1,6 @@
 """What is counted of answers about starts and ends: by question, by job, and what is no question any more."""
 
-from tests.live.slurm.told_etas import eta_figures
+from benchmarks.told_etas import eta_figures
 
 CAME_S = {"a": (100.0, 200.0), "b": (150.0, 260.0), "c": (50.0, 90.0)}
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,16 +11,12 @@ from jobcast.domain.errors import TrainingError
 from jobcast.models.completion.job_size import LARGER, DeclaredSizes, JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 
 
 def trace_of(run_s, **columns):
-    count = len(run_s)
-    frame = pl.DataFrame(
-        {"job_id": [f"{i:03}" for i in range(count)], "pool": "p", "submit_time": [10.0 * i for i in range(count)]}
-        | {"duration": [float(one) for one in run_s], "gpus": 1}
-        | columns
-    )
-    return Trace.from_frame(frame, name="t")
+    submit_s = [10.0 * i for i in range(len(run_s))]
+    return Trace.from_frame(frame_of(submit_s, duration=list(map(float, run_s)), **columns), name="t")
 
 
 def test_what_is_known_at_an_instant():

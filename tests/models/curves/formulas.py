@@ -1,4 +1,8 @@
-"""The families of learning curves as the paper has them."""
+"""The families of learning curves as the paper has them, and curves of numbers."""
+
+import numpy as np
+
+from jobcast.traces.learning_curves import LearningCurve
 
 FORMULAS = {
     "pow3": lambda lib, x, p: p[0] - lib.exp(p[1]) * x ** -lib.exp(p[2]),
@@ -19,3 +23,9 @@ FORMULAS = {
 
 `lib` knows exp and log: NumPy, or PyMC for parameters that are drawn.
 """
+
+
+def curve(app, batch_size, metric, milestones=()):
+    """A curve whose epochs count from one."""
+    metric = np.asarray(metric, float)
+    return LearningCurve(app, batch_size, np.arange(1, metric.size + 1), metric, lr_milestones=milestones)

@@ -11,6 +11,7 @@ from jobcast.models.curves.numbers import CurveNumbers
 from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.pipelines.lifecycle.learning_curves import held_out
 from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from tests.models.curves.formulas import curve as curve_of
 from tests.shared import kept, refused
 
 MODEL = AccuracyCurve.from_numbers()
@@ -26,8 +27,7 @@ SHAPES = {
 
 
 def curve(values, app="new", batch_size=32, milestones=()):
-    metric = np.asarray(values, float)
-    return LearningCurve(app, batch_size, np.arange(1, metric.size + 1), metric, lr_milestones=milestones)
+    return curve_of(app, batch_size, values, milestones)
 
 
 def rising(epochs=60, rate=8.0, start=0.2, end=0.8, noise=0.0, seed=0):

@@ -13,7 +13,7 @@ from jobcast.models.curves.learning import learn_prior, pymc
 from jobcast.models.curves.points import Families, Points
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
-from tests.models.curves.formulas import FORMULAS
+from tests.models.curves.formulas import FORMULAS, curve
 from tests.shared import refused
 
 X = np.geomspace(1, 101, 7)
@@ -27,10 +27,6 @@ def test_values_by_draws_are_those_of_the_formulas(name):
     x, value = np.stack([X, X[::-1]]), np.empty((3, 2, len(X)))
     family_values(NAMES.index(name), x, own, value)
     assert value == pytest.approx(FORMULAS[name](np, x, np.moveaxis(own[..., None, :], -1, 0)), rel=1e-9)
-
-
-def curve(app: str, batch_size: int, metric: np.ndarray) -> LearningCurve:
-    return LearningCurve(app, batch_size, np.arange(1, len(metric) + 1), metric)
 
 
 def test_scaling_by_hand():

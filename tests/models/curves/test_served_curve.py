@@ -16,6 +16,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.traces.learning_curves import LearningCurve
 from tests.schedulers.tasks.test_task_network import arrays
+from tests.shared import refused
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
 
 
@@ -74,8 +75,7 @@ def test_rows_are_answered_as_the_predictor_answers_curves(form, model):
     ],
 )
 def test_a_row_that_cannot_be_answered_is_named(form, column, value, said):
-    with pytest.raises(RegistryError, match=said):
-        form.predict(form.example().assign(**{column: value}))
+    refused(RegistryError, said, form.predict, form.example().assign(**{column: value}))
 
 
 ASKING = ("mlf_c", "mlfs", "mlf_rl")

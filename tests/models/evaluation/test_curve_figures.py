@@ -1,9 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation.curves import score_curves
 from jobcast.traces.learning_curves import LearningCurve
+from tests.models.curves.formulas import curve as curve_of
 from tests.shared import refused
 
 
@@ -28,8 +31,7 @@ class Constant:
         return np.zeros(shape), np.full(shape, 0.7)
 
 
-def curve(values, app="a"):
-    return LearningCurve(app, 1, np.arange(1, len(values) + 1), np.array(values))
+curve = partial(curve_of, "a", 1)
 
 
 def test_figures_are_the_contracts():

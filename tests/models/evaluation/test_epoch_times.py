@@ -20,6 +20,7 @@ from jobcast.models.evaluation.epoch_times import (
 )
 from jobcast.pipelines.lifecycle.profile_tables import ImportSettings, import_profiles
 from jobcast.traces.profiles import profile_table, read_profiles
+from tests.shared import refused
 
 BAR = 0.10
 
@@ -108,8 +109,7 @@ def test_figures_by_hand():
 
 def test_nothing_left_out():
     jobs = jobs_of(profile_table([("A", 16, "t4", 1, 1.0), ("A", 16, "t4", 2, 1.0)]))
-    with pytest.raises(TrainingError, match="profile more"):
-        score_epoch_times(jobs, lambda name: EpochTime.untrained())
+    refused(TrainingError, "profile more", score_epoch_times, jobs, lambda name: EpochTime.untrained())
 
 
 def test_bar_on_step_times_of_applications_left_out(tmp_path, published):

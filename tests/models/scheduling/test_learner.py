@@ -8,6 +8,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.models.scheduling.learner import Learner
 from jobcast.models.scheduling.policy import picks_of
+from tests.shared import refused
 
 
 @pytest.fixture(autouse=True)
@@ -114,5 +115,4 @@ def test_without_pytorch_one_line_says_what_to_install(monkeypatch):
         return found(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigError, match=r"needs the extra rl: pip install 'jobcast\[rl\]'"):
-        Learner({"jobs": 4, "hosts": 3})
+    refused(ConfigError, r"needs the extra rl: pip install 'jobcast\[rl\]'", Learner, {"jobs": 4, "hosts": 3})

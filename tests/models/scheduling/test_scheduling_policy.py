@@ -109,4 +109,3 @@ def test_served_scores_are_those_that_the_scheduler_orders_by():
     np.testing.assert_allclose(told["score"], expected)
     assert told["probability"].sum() == pytest.approx(1.0)
     assert np.isclose(np.log(told["probability"][1] / told["probability"][0]), expected[1] - expected[0])
-    assert list(told.columns) == list(served.outputs)

@@ -11,6 +11,7 @@ from papers.andreas.__main__ import DEFAULT_NODES, main, read_nodes
 from papers.andreas.bench import BASELINES, EQUATION_1, Row, Workload, read_workload, run_unit, scenario
 from papers.bench import RUNS, Unit
 from tests.papers.conftest import answered
+from tests.shared import refused
 
 FEW = (("epochs", "2,5"), ("jobs", 6))
 QUICK = (
@@ -36,8 +37,7 @@ run = partial(answered, main)
 def test_nodes():
     assert read_nodes(DEFAULT_NODES) == (10, 20, 30, 50, 75, 100)
     for wrong in ("", "ten", "1,10", "10;20"):
-        with pytest.raises(ConfigError, match=r"--nodes .*: whole numbers of at least 2 are expected, such as 10,20"):
-            read_nodes(wrong)
+        refused(ConfigError, r"--nodes .*: whole numbers of at least 2 are expected, such as 10,20", read_nodes, wrong)
 
 
 def test_scenarios_by_gpus_a_node(tmp_path):

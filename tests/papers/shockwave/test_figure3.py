@@ -26,13 +26,10 @@ CURVES = {10: curve(0.5, 0.7, 0.9, noise=1e9), 80: curve(0.4, 0.6, 0.8, noise=1e
 """Of 6 steps an epoch; so noisy that every sample counts."""
 
 
-def application():
-    limits = Limits(UNIT, 80, 1, 40)
-    return Application("app", THROUGHPUT, limits, ScalableWork(0.0, 1, phases(THROUGHPUT, limits, CURVES[10], 2)))
-
-
 def test_schedules_of_batches_by_hand():
-    vanilla, expert, pollux = schedules(application(), CURVES, first=3)
+    limits = Limits(UNIT, 80, 1, 40)
+    work = ScalableWork(0.0, 1, phases(THROUGHPUT, limits, CURVES[10], 2))
+    vanilla, expert, pollux = schedules(Application("app", THROUGHPUT, limits, work), CURVES, first=3)
     assert vanilla.sizes.tolist() == [10, 10, 10]
     assert expert.sizes.tolist() == [10, 10, 80]
     assert pollux.sizes.tolist() == [80, 80, 80]

@@ -1,10 +1,10 @@
 """What is measured of SIA's runs, over draws."""
 
 import numpy as np
-import pytest
 
 from papers.results import Done
 from papers.sia.measures import GMEAN, SLOWED, TOTAL, mean, median, table, times_less, times_text
+from tests.shared import refused
 
 
 def done(name, seed, speed, total=0.0, case="2", **more):
@@ -25,8 +25,7 @@ def test_a_measure_is_read_by_draw_of_one_case_and_policy():
     assert median(GMEAN, RUNS, "2", "sia") == 2.0
     assert mean(GMEAN, RUNS, "2", "sia") == 2.5
     assert mean(TOTAL, RUNS, "2", "sia") == 10.0
-    with pytest.raises(KeyError, match="slowed_pct"):
-        SLOWED.of(RUNS, "2", "sia")
+    refused(KeyError, "slowed_pct", SLOWED.of, RUNS, "2", "sia")
 
 
 def test_a_table_has_a_row_a_case_and_policy():

@@ -96,7 +96,6 @@ def test_a_registry_without_the_model_asked_for(shell, run, tmp_path):
         (("models", "promote", "new-load:9"), "new-load has no version 9"),
         (("models", "promote", "new-load"), "new-load: name a version, as in new-load:2"),
         (("models", "promote", "new-load:1", "--alias", "my alias"), "^alias 'my alias': write letters, digits"),
-        (("models", "rollback", "regime"), "no model 'regime'"),
         (("models", "rollback", "new-load"), "new-load: no earlier champion to go back to"),
         (("models", "export", "new-load:9", "exported"), "new-load has no version 9"),
     ):

@@ -25,13 +25,6 @@ def file(tmp_path, text):
     return path
 
 
-def test_easy_beside_fcfs(shell, trace):
-    words = ("--trace", trace, "--gpus", "4", "--policy", "easy")
-    assert starts(shell, *words) == [0, 100, 2, 150]
-    told = shell.json("simulate", *words)
-    assert (told["baseline"], told["slowed_pct"], told["speedup_mean"] > 1.0) == ("fcfs", 0.0, True)
-
-
 def test_how_near_starts_are_to_those_of_the_trace(shell, trace):
     words = ("--trace", trace, "--gpus", "4", "--baseline", "none")
     told = shell.json("simulate", *words, "--policy", "easy")["fidelity"]
@@ -106,19 +99,7 @@ def test_limits_are_asked_for_where_there_are_none(shell, csv, policy):
 def test_starts_are_asked_for_where_there_are_none(shell, csv):
     words = ("simulate", "--trace", csv("a,p,0,100,1"), "--gpus", "4", "--policy", "as_recorded")
     assert "policy as_recorded needs recorded starts, and " in shell.refuses(*words)
-    assert "needs every single job's future" in shell.refuses(*words, "--forecasts", "registry")
-    assert "--closed-loop: as_recorded needs every single" in shell.refuses(*words, "--closed-loop")
     assert "nothing is left to forecast" in shell.refuses(*words, "--predict")
-
-
-def test_a_backtest_lists_what_they_lack(shell, csv):
-    words = ("--trace", csv("a,p,0,100,1", "b,p,0,100,1"), "--gpus", "4", "--out", "b")
-    told = shell.json("backtest", *words, "--policies", "fcfs,easy,conservative_backfill,as_recorded")
-    assert [row["policy"] for row in told["rows"]] == ["fcfs"]
-    lacks = {one["policy"]: one["lacks"] for one in told["skipped"]}
-    assert lacks.keys() == {"easy", "conservative_backfill", "as_recorded"}
-    assert "needs time limits" in lacks["easy"]
-    assert "needs recorded starts" in lacks["as_recorded"]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,13 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "timezone 'Mars/Base' is not known" in shell.refuses(*words, "--timezone", "Mars/Base")
 
 
+def test_a_job_that_fits_nowhere_is_told_in_a_line(shell, csv):
+    """No row ran, of which it made a table: an error of ours."""
+    rows = [f"{row},p,{3600 * row},60,{9 if row in (0, 29) else 1}" for row in range(30)]
+    told = shell.refuses("choose", "--trace", csv(*rows), "--gpus", 4, "--policies", "mmfs", "--windows", 2)
+    assert "asks for 9 GPUs, its pool all has 4 (1 such jobs); raise the quota or pass --drop-too-wide" in told
+
+
 def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
     """`mmfs` knows no depth of a backfill, `easy` does; without time limits `easy` cannot be what is in use."""
     rows = [f"{row},p,{1000.0 * row},900,1,1200" for row in range(40)]
@@ -94,6 +101,19 @@ def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
     assert shell.refuses(*words, "--policies", "mmfs", "--now", "easy").startswith(
         "--now easy: policy easy needs time limits"
     )
+
+
+def test_what_ten_minutes_bring_a_week_is_told_as_that_and_notes_are_on_the_clock_that_is_asked_for(shell, csv):
+    rows = [f"{row},{'other' if row == 29 else 'p'},{1.7e9 + 20 * row},90,1" for row in range(30)]
+    Path("pools.csv").write_text("pool,gpus\np,2\n", encoding="utf-8")
+    words = ("choose", "--trace", csv(*rows), "--pools", "pools.csv", "--pools-only", "--windows", 2)
+    told = shell.works(*words, "--policies", "mmfs", "--html", "page.html", "--timezone", "Asia/Tokyo").err
+    page = Path("page.html").read_text(encoding="utf-8")
+    for text in (told, html.unescape(page)):
+        assert "hours a week are those of 9.68 min of jobs, told as of a week" in text
+        assert "(window from 2023-11-15T07:18:10+09:00)" in text
+        assert not re.search(r"window from [^)]*Z", text)
+    assert shell.json(*words, "--policies", "mmfs")["days"] == pytest.approx(581 / 86400)
 
 
 def test_worth_of_forecasts(shell, trial, run):
@@ -112,7 +132,6 @@ def test_worth_of_forecasts(shell, trial, run):
     told = shell.works(*words, "--policies", "ssf", "--price", "2")
     assert f"{gpus} GPUs all week for" in told.out
     assert told.err.count("quotas: pools file") == 1
-    assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
     assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")
     hours = ("--forecasts", "random", "--policies", "ssf", "--until", f"{run.trained_until[:10]}T20:00")
     assert "too few to tell hours a week" in shell.refuses(*words, *hours)

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
+of_each_kind = pytest.mark.parametrize("policy", [("srsf",), ("fcfs", "--forecasts", "oracle")], ids=" ".join)
 
 
 @pytest.fixture
@@ -15,11 +16,13 @@ def stream(csv, store):
     return ("--trace", csv(*rows, header=HEADER), "--gpus", "2", "--policy", "srsf")
 
 
-def test_a_new_job_at_several_widths(shell, stream, tmp_path):
-    words = ("predict", "jct", *stream, "--at", "10050", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400")
+@of_each_kind
+def test_a_new_job_at_several_widths(shell, stream, tmp_path, policy):
+    new = ("--job", "new", "--ask-gpus", "1,2", "--size-s", "400")
+    words = ("predict", "jct", *stream[:-1], *policy, "--at", "10050", *new)
     told = shell.json(*words, "--futures", "10", "--plot", "when.svg", "--by", "10950")
     one, two = told["answers"]
-    assert (told["job_id"], told["policy"], told["sizes"]) == ("new", "srsf", "forecast")
+    assert (told["job_id"], told["policy"], told["sizes"]) == ("new", policy[0], "forecast")
     assert (one["gpus"], two["gpus"]) == (1, 2)
     assert one["point_h"] * 3600 >= 400.0
     assert two["point_h"] * 3600 >= 200.0
@@ -28,6 +31,15 @@ def test_a_new_job_at_several_widths(shell, stream, tmp_path):
         assert 0.0 <= answer["by_probability"] <= 1.0
     assert one["p5_h"] * 3600 >= 400.0
     assert (tmp_path / "when.svg").read_text().startswith("<svg")
+
+
+def test_a_date_that_is_over_is_no_date_to_be_asked_about(shell, stream):
+    words = ("predict", "jct", *stream, "--at", "10050", "--job", "new", "--size-s", "400", "--futures", "10")
+    told = shell.refuses(*words, "--by", "1970-01-01T02:00")
+    assert (
+        told == "--by 1970-01-01T02:00: is over by 1970-01-01T02:47:30Z, the instant that is asked at; name a later one"
+    )
+    assert shell.json(*words, "--by", "10050")["answers"][0]["by_probability"] == 0.0
 
 
 def test_a_job_of_the_trace_and_the_same_asked_again(shell, stream):
@@ -62,13 +74,14 @@ def test_all_jobs_are_counted_as_they_are_answered(shell, stream, monkeypatch):
     assert counted == [f"predict all jobs: {100 * number // jobs} %" for number in range(jobs)]
 
 
-def test_nothing_after_the_instant_is_read(shell, stream, csv):
+@of_each_kind
+def test_nothing_after_the_instant_is_read(shell, stream, csv, policy):
     """The same trace cut off at the instant gives the same answer."""
-    words = ("--at", "10010", "--job", "100", "--futures", "20")
-    whole = shell.json("predict", "jct", *stream, *words)
+    words = (*stream[2:-1], *policy, "--at", "10010", "--job", "100", "--futures", "20")
+    whole = shell.json("predict", "jct", *stream[:2], *words)
     lines = stream[1].read_text().splitlines()
     cut = csv(*lines[1:102], name="cut.csv", header=HEADER)
-    assert shell.json("predict", "jct", "--trace", cut, *stream[2:], *words)["answers"] == whole["answers"]
+    assert shell.json("predict", "jct", "--trace", cut, *words)["answers"] == whole["answers"]
 
 
 def test_declared_sizes_are_an_option(shell, stream):
@@ -97,11 +110,6 @@ def test_sizes_that_name_nothing(shell, stream, sizes):
     assert f"--sizes {sizes}: pass forecast, declared or noisy:S" in line
 
 
-def test_who_is_asked_about_declares_no_noise(shell, stream):
-    line = shell.refuses("predict", "jct", *stream, "--at", "10010", "--job", "100", "--sizes", "noisy:0.4")
-    assert "forecast or declared" in line
-
-
 def test_intervals_are_scored_on_later_jobs(shell, stream):
     # On four GPUs, or arrivals of some futures are more than can be served, and those take long.
     words = [*stream, "--gpus", "4", "--futures", "20", "--every-job", "12", "--from", "8000"]
@@ -116,6 +124,7 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--at", "10010", "--job", "100", "--sizes", "noisy:0.4"), "forecast or declared"),
         (("--at", "10010", "--job", "100", "--size-s", "2"), "--size-s: job 100 is in the trace with what it asked"),
         (("--at", "10010", "--job", "new", "--ask-gpus", "1,2"), "for one amount of work alone; add --size-s SECONDS"),
         (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),

@@ -85,15 +85,6 @@ def test_a_version_is_shown_with_parameters_and_metrics(shell):
     assert "sliding-max" in out
 
 
-def test_promotion_and_rollback(shell, store, train):
-    shell.works(*train, "--coverage", 0.9)
-    for _ in range(2):
-        assert shell.works("models", "promote", "new-load:2").out == "new-load: champion is version 2\n"
-    assert shell.works("models", "rollback", "new-load").out == "new-load: champion is version 1 again\n"
-    assert "no earlier champion to go back to" in shell.refuses("models", "rollback", "new-load")
-    assert champion(shell) == 1
-
-
 def test_an_export_loads_without_a_database(shell, tmp_path):
     assert shell.works("models", "export", "new-load@champion", "deep/exported").out == ("new-load 1: deep/exported\n")
     assert isinstance(load_exported(tmp_path / "deep/exported"), NewLoad)

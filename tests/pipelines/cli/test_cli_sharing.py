@@ -80,9 +80,7 @@ def test_a_twin_gives_no_name_away_by_a_seed_that_everybody_knows(shell, plain):
     assert Path("again.csv").read_bytes() == Path("t.csv").read_bytes()
 
 
-def test_audit_and_help(shell, plain):
+def test_the_audit_of_a_twin(shell, plain):
     told = json.loads(shell.works("trace", "twin", plain, "--out", "t.csv", "--weeks", 2, "--audit", "-").out)
     assert told["left_out_columns"] == []
     assert told["membership"]["weeks"]["units"] == 4
-    for kind in ("anonymise", "twin"):
-        assert f"jobcast trace {kind} jobs.parquet" in shell.works("trace", kind, "--help").out

@@ -194,46 +194,60 @@ def test_a_backtest_that_is_terminated_ends_its_workers_too(run, tmp_path):
     assert members(process.pid) == []
 
 
-SWALLOWED = """
+CTRL_C = "signal.raise_signal(signal.SIGINT)"
+ENDED = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)"
+STRUCK = {
+    "in a library that makes an error of it": f"""
 try:
-    ended(5)
+    {CTRL_C}
+except KeyboardInterrupt:
+    raise TypeError("expected a message argument")
+""",
+    "while a text is executed, as for a dataclass": f"exec({CTRL_C!r})",
+    "while nothing but jobcast runs": CTRL_C,
+    "in a callback of C, which lets nothing out": f"""
+ctypes.CFUNCTYPE(None)(lambda: exec({CTRL_C!r}))()
+time.sleep(60)
+""",
+    "in a library that catches everything": f"""
+try:
+    {ENDED}
 except BaseException:
     pass
 time.sleep(60)
-"""
-FINALISED = """
+""",
+    "in a finaliser": f"""
 class Last:
     def __del__(self):
-        ended(5)
+        {ENDED}
 one = Last()
 del one
 time.sleep(60)
-"""
-CLEANED = """
+""",
+    "before a clean-up that takes long": f"""
 try:
-    ended(5)
+    {ENDED}
 finally:
     time.sleep(3 * main.AGAIN_S)
     open("cleaned", "w").close()
-"""
+""",
+}
 
 
-@pytest.mark.parametrize("command", [SWALLOWED, FINALISED, CLEANED])
-def test_a_signal_that_comes_to_nothing_is_raised_again_and_cuts_no_clean_up_short(tmp_path, command):
-    """Bare `except` of libraries, and finalisers, let go of what a signal raises."""
-    code = f"""
-import os, signal, sys, time
+@pytest.mark.parametrize("when", STRUCK)
+def test_a_signal_is_told_as_such_wherever_it_strikes_and_cuts_no_clean_up_short(tmp_path, when):
+    """What comes to nothing is raised again."""
+    program = f"""
+import click, ctypes, os, signal, sys, time
 from jobcast.pipelines.cli import main
-def ended(wait_s):
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(wait_s)
-main.cli.main = lambda *_, **__: exec({command!r}, globals())
-sys.argv = ["jobcast"]
+sys.argv = ["jobcast", "run"]
+main.Commands.get_command = lambda *_: click.Command("run", callback=lambda: exec({STRUCK[when]!r}, globals()))
 main.main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=50)
-    assert (done.returncode, done.stderr, done.stdout) == (143, TERMINATED, "")
-    assert (tmp_path / "cleaned").exists() == (command == CLEANED)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    told = (130, LINE) if CTRL_C in STRUCK[when] else (143, TERMINATED)
+    assert (done.returncode, done.stderr, done.stdout) == (*told, "")
+    assert (tmp_path / "cleaned").exists() == ("cleaned" in STRUCK[when])
 
 
 def members(group: int) -> list[int]:

@@ -14,6 +14,7 @@ import jobcast
 from jobcast.domain.errors import DecisionError
 from jobcast.pipelines.cli import main as command_line
 from jobcast.pipelines.cli.main import COMMANDS, cli, main
+from tests.shared import refused
 
 pytestmark = pytest.mark.usefixtures("untrained")
 HEAVY = ("mlflow", "polars", "sklearn", "lightgbm", "xgboost", "pandas", "numba", "matplotlib", "scipy")
@@ -140,44 +141,10 @@ def test_what_goes_wrong_inside_is_one_line_and_the_exit_code_says_whose_it_is(
     assert len(line) < 4_100
 
 
-CTRL_C = "import signal; signal.raise_signal(signal.SIGINT)"
-AT_CTRL_C = {
-    "in a library that makes an error of it": f"""
-try:
-    {CTRL_C}
-except KeyboardInterrupt:
-    raise TypeError("expected a message argument")
-""",
-    "while a text is executed, as for a dataclass": f"exec({CTRL_C!r})",
-    "while nothing but jobcast runs": CTRL_C,
-    "in a callback of C, which lets nothing out": f"""
-import ctypes, time
-ctypes.CFUNCTYPE(None)(lambda: exec({CTRL_C!r}))()
-time.sleep(60)
-""",
-}
-
-
-@pytest.mark.parametrize("when", AT_CTRL_C)
-def test_ctrl_c_is_told_as_such_wherever_it_strikes(tmp_path, when):
-    program = f"""
-import click, sys
-from jobcast.pipelines.cli import main as cli
-sys.argv = ["jobcast", "run"]
-cli.Commands.get_command = lambda *_: click.Command("run", callback=lambda: exec({AT_CTRL_C[when]!r}))
-cli.main()
-"""
-    (tmp_path / "typed.py").write_text(program)
-    answer = python("-m", "typed", cwd=tmp_path)
-    assert (answer.returncode, answer.stdout) == (130, "")
-    assert answer.stderr == "jobcast: interrupted; nothing was left half-written, the same command can be run again\n"
-
-
 def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch):
     failing(monkeypatch, RuntimeError("odd"))
     for words in (["--debug", "run"], ["run", "--debug"]):
-        with pytest.raises(RuntimeError, match="odd"):
-            main(words)
+        refused(RuntimeError, "odd", main, words)
 
 
 def test_quiet_says_results_and_errors_alone_wherever_it_stands(shell, csv):
@@ -242,3 +209,12 @@ def test_a_full_disk_under_stdout_is_one_line(run):
         answer = python("-m", "jobcast", "models", "list", stdout=full, env=home)
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
     assert "no space left on the device" in answer.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_device_is_named_by_its_own_name(shell, run):
+    """The line blamed stdout, which is fine."""
+    words = ("trace", "describe", run.trace)
+    for option in ("--json", "--html"):
+        line = shell.refuses(*words, option, "/dev/full")
+        assert line == "/dev/full: no space left on the device; free some or choose another place"

@@ -21,6 +21,7 @@ from jobcast.simulator.engine import replay
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario
+from tests.shared import refused
 
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 1, gpus: 8, gpu_type: t4, cpus: 16}]"
 
@@ -64,13 +65,6 @@ def test_quotas_count_as_of_the_windows_beginning(trace, csv, named):
         place = cluster_of(trace, pools=pools, from_s=from_s)
         assert (place.pools, place.gpus) == ([Pool("a", gpus)], gpus)
         assert named(changing, from_s=from_s).pools == [Pool("a", gpus)]
-
-
-def test_only_one_of_them_is_given(trace, tmp_path):
-    with pytest.raises(ConfigError, match="--pools and --gpus exclude each other; give one"):
-        cluster_of(trace, pools=tmp_path, gpus=3)
-    with pytest.raises(ConfigError, match="--gpus: must be at least 1, got 0"):
-        cluster_of(trace, gpus=0)
 
 
 def test_a_cluster_file_gives_quotas_or_one_flat_pool(named):
@@ -133,9 +127,7 @@ def test_groups_that_are_alike_are_one_kind():
     ],
 )
 def test_energy_without_watts_is_refused_with_the_remedy(place, line):
-    with pytest.raises(ConfigError) as refused:
-        energy_cluster(place)
-    assert line in str(refused.value)
+    refused(ConfigError, line, energy_cluster, place)
 
 
 @pytest.fixture(scope="module")

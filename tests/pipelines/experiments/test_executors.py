@@ -29,11 +29,6 @@ def test_whoever_stops_asking_for_results_is_not_warned_of_those_that_are_left()
     assert [str(warning.message) for warning in heard] == []
 
 
-def test_results_are_of_all_tasks():
-    tasks = [delayed(slept)(seconds) for seconds in (0.02, 0.0, 0.01)]
-    assert sorted(results(tasks, jobs=2, engine_name="local")) == [0.0, 0.01, 0.02]
-
-
 PARENT = """
 import os
 from joblib import delayed

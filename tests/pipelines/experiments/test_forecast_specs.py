@@ -2,6 +2,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts
+from tests.shared import refused
 
 
 def registry(**pins):
@@ -62,9 +63,7 @@ def test_sources_as_users_write_them(text, spec):
     ],
 )
 def test_what_is_no_source_is_told_with_what_was_written(text, message):
-    with pytest.raises(ConfigError, match=message) as error:
-        parse_forecasts(text)
-    assert str(error.value).startswith(f"--forecasts {text}: ")
+    assert refused(ConfigError, message, parse_forecasts, text).startswith(f"--forecasts {text}: ")
 
 
 def test_parts_that_are_not_written_are_the_oracles():

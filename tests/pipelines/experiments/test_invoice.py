@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.explain.run_table import RunTable, read_run_table
 from jobcast.pipelines.experiments.invoice import NO_BASELINE, invoice, loans_of
+from tests.shared import refused
 
 QUOTAS = {"a": 4, "b": 4, "c": 2}
 
@@ -78,8 +79,7 @@ def test_what_is_not_known_is_null(tmp_path: Path) -> None:
         (None, None, 4.0),
         (None, None, 9.0),
     ]
-    with pytest.raises(ConfigError, match="--price"):
-        invoice(table, 1.0)
+    refused(ConfigError, "--price", invoice, table, 1.0)
 
 
 @given(

@@ -18,6 +18,7 @@ from jobcast.pipelines.report.job_table import job_table, listed, write_table
 from jobcast.simulator.log import flat_spans
 from jobcast.simulator.workload import Workload
 from tests.scenarios import log_of
+from tests.shared import refused
 
 
 @pytest.fixture
@@ -98,8 +99,7 @@ def test_a_broken_record_is_refused_in_one_line(shell, two_pools):
     with pytest.raises(TraceError, match=r"forecasts\.parquet: not a Parquet file that can be read .* simulate again"):
         read_run_record(Path("log.csv"))
     (place / "run.json").write_text("{}")
-    with pytest.raises(ConfigError, match="is no record of a run of this version"):
-        read_run_record(Path("log.csv"))
+    refused(ConfigError, "is no record of a run of this version", read_run_record, Path("log.csv"))
     (place / "run.json").write_text("{")
     assert "cannot be read as JSON" in shell.refuses("explain", "--out", "log.csv", "--job", "b2")
 
@@ -153,13 +153,10 @@ def test_a_job_that_is_not_there_may_be_among_the_rows_left_out(shell):
 def test_without_a_record_what_is_missing_is_said_and_quotas_may_be_given(shell, two_pools):
     shell.works(*two_pools, "sia", "--out", "log.csv")
     shutil.rmtree("log.csv.run")
-    answer = shell.works("explain", "--out", "log.csv", "--job", "b2", "--pools", two_pools[4])
-    assert "log.csv.run is not there" in answer.err
-    assert "without sharing (fcfs) it would have started" in answer.out
-    answer = shell.works("explain", "--out", "log.csv", "--job", "b2")
-    assert "pass --pools FILE" in answer.err
-    assert "without sharing" not in answer.out
-    assert shell.works("--quiet", "explain", "--out", "log.csv", "--job", "b2").err == ""
+    words = ("explain", "--out", "log.csv", "--job", "b2")
+    assert "without sharing (fcfs) it would have started" in shell.works(*words, "--pools", two_pools[4]).out
+    assert "log.csv.run is not there" in shell.works(*words).err
+    assert shell.works("--quiet", *words).err == ""
 
 
 def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_path):

@@ -21,17 +21,16 @@ from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs, scenario_workload
 from jobcast.pipelines.experiments.scenarios import ASSUMED, HELD, assumed_s, cut_scenario
-from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import figures
 from jobcast.simulator.workload import Workload
-from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 from tests.scenarios import pool_scenario
+from tests.shared import refused
 
 
 @pytest.fixture
@@ -66,19 +65,13 @@ def test_a_pool_that_is_gone_within_the_window_is_served_and_told(trace):
     assert told[3.0] == ()
     late = cut_scenario(trace, Cluster(quotas=table, at_s=2.0), from_s=2.0)
     assert late.notes == ()
-    with pytest.raises(PoolsError, match="pool b has no GPUs but 1 job lies in such pools"):
-        rigid_jobs(late)
+    refused(PoolsError, "pool b has no GPUs but 1 job lies in such pools", rigid_jobs, late)
     assert ids(rigid_jobs(late, only_pools=True)) == ["3", "5"]
 
 
 def test_a_limit_takes_the_first_jobs_of_the_window(trace):
     assert ids(pool_scenario(trace, AB, from_s=1.0, limit=2)) == ["2", "3"]
     assert ids(pool_scenario(trace, AB, limit=99)) == ["1", "2", "3", "4", "5"]
-
-
-def test_an_empty_window_is_refused(trace):
-    with pytest.raises(TraceError, match=r"jobs\.csv: no job was submitted in \[1970-01-01T00:00:09Z, the end\)"):
-        pool_scenario(trace, AB, from_s=9.0)
 
 
 MIXED = ("1,a,0,10,1", "2,b,1,10,0", "3,a,2,,4", "4,b,3,10,1", "5,a,4,,0", "6,a,9,10,2")
@@ -102,27 +95,8 @@ def test_jobs_without_gpus_or_a_run_time_are_left_out_and_counted(csv):
 def test_a_window_of_jobs_that_cannot_be_replayed_is_refused(csv):
     trace = read_trace(csv(*MIXED))
     why = r"no job of \[1970-01-01T00:00:04Z, 1970-01-01T00:00:05Z\) can be replayed: 1 have no GPUs; widen"
-    with pytest.raises(TraceError, match=why):
-        pool_scenario(trace, AB, from_s=4.0, until_s=5.0)
-
-
-def test_a_wide_job_is_refused_with_its_file_or_dropped_and_counted(trace):
-    narrow = [Pool("a", 3), Pool("b", 2)]
-    with pytest.raises(TraceError, match=r"jobs\.csv: job 3 asks for 4 GPUs, its pool a has 3 \(1 such jobs\)"):
-        pool_scenario(trace, narrow)
-    scenario = pool_scenario(trace, narrow, drop_wide=True)
-    assert ids(scenario) == ["1", "2", "4", "5"]
-    assert scenario.dropped == {"wider than their pool": 1}
-
-
-def test_a_pool_without_capacity_is_refused_with_the_file_or_its_jobs_are_dropped_and_counted(trace):
-    with pytest.raises(PoolsError, match=r"jobs\.csv: pool b has no GPUs but 2 jobs"):
-        pool_scenario(trace, [Pool("a", 4)])
-    scenario = pool_scenario(trace, [Pool("a", 4)], only_pools=True)
-    assert ids(scenario) == ["1", "3", "5"]
-    assert scenario.dropped == {"of pools without capacity": 2}
-    with pytest.raises(TraceError, match="no job of the window is left"):
-        pool_scenario(trace, [Pool("c", 4)], only_pools=True)
+    refused(TraceError, why, pool_scenario, trace, AB, from_s=4.0, until_s=5.0)
+    refused(TraceError, "no job of the window is left", pool_scenario, trace, [Pool("c", 4)], only_pools=True)
 
 
 def test_a_flat_cluster_ignores_pools(trace):
@@ -191,18 +165,6 @@ def test_what_the_trace_says_holds_where_no_share_is_set(made):
     assert told.resume_s == 60.0
     assert stoppable(told) == stoppable(made)
     assert of(made) is made
-
-
-def test_a_simulation_replays_the_scenario(tmp_path):
-    trace, pools = generate("sia", 2, {"variant": "higher_load"})
-    scenario = pool_scenario(trace, pools)
-
-    def stops(**settings):
-        run = simulate(scenario, Ask(policy="sia_preempt", spec=ORACLE, home=tmp_path, seed=1, settings=settings))
-        return int(run.log.preemptions.sum())
-
-    assert stops(preemptible_share="0") == 0
-    assert stops(preemptible_share="1", resume_s="60") > 0
 
 
 pytestmark = pytest.mark.usefixtures("untrained")
@@ -345,8 +307,7 @@ def test_the_past_of_a_run_knows_each_job_once():
     ],
 )
 def test_what_does_not_go_together_is_refused(how, line):
-    with pytest.raises(ConfigError, match=line):
-        Experiment(trace=trace_of(ROWS), recorded=True, **{"from_s": EPOCH_S, **how})
+    refused(ConfigError, line, Experiment, trace=trace_of(ROWS), recorded=True, **{"from_s": EPOCH_S, **how})
 
 
 def test_what_cannot_be_is_refused(tmp_path):
@@ -356,8 +317,7 @@ def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="policy srpt: policies by rounds begin with an empty cluster"):
         replayed(experiment(trace, 60), "srpt", tmp_path)
     bare = Trace.from_frame(trace.jobs.drop("start_time", "end_time"), name="trace")
-    with pytest.raises(TraceError, match="tells no start_time"):
-        experiment(bare, 60).scenario("pools")
+    refused(TraceError, "tells no start_time", experiment(bare, 60).scenario, "pools")
 
 
 def test_the_first_jobs_of_a_window_come_beside_those_that_are_there():

@@ -9,6 +9,7 @@ from jobcast.pipelines.experiments.simulation import figures, figures_table, sim
 from jobcast.pipelines.experiments.sources import Ask
 from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario
+from tests.shared import refused
 
 ORACLE = parse_forecasts("oracle")
 
@@ -56,5 +57,4 @@ def test_people_read_long_times_in_hours_and_days():
 def test_a_warm_up_must_leave_a_job(small):
     assert warmup_end(small, 0.0) is None
     assert warmup_end(small, 1.0) == 86400.0
-    with pytest.raises(ConfigError, match=r"--warmup 2: leaves no job .* the last one is submitted 1 days after"):
-        warmup_end(small, 2.0)
+    refused(ConfigError, r"--warmup 2: leaves no job .* the last one is submitted 1 days after", warmup_end, small, 2.0)

@@ -84,7 +84,8 @@ OF_ARRIVALS = [(np.nan, "not finite"), (-1.0, "out of range"), (RuntimeError("to
 def test_a_broken_predictor_is_told_and_is_the_run_with_that_part_conservative(
     shell, simulate, monkeypatch, kind, predictor, answers
 ):
-    expected = shell.json(*simulate("sia", f"mixed:{_mixed(kind)}"))
+    parts = (f"{part}={'conservative' if part == kind else 'registry'}" for part in ("arrivals", "loads", "durations"))
+    expected = shell.json(*simulate("sia", f"mixed:{','.join(parts)}"))
     for question, bad, reason in answers:
         with monkeypatch.context() as patch:
             patch.setattr(predictor, question, broken(getattr(predictor, question), bad))
@@ -96,11 +97,6 @@ def test_a_broken_predictor_is_told_and_is_the_run_with_that_part_conservative(
         assert figures["bad"] == figures["checked"] > 0
         assert set(figures["reasons"]) <= {reason, "breaker open"}
         assert f"bad forecasts, {kind}: {figures['bad']:,} of {figures['checked']:,} answers were bad" in answer.err
-
-
-def _mixed(kind):
-    parts = ("arrivals", "loads", "durations")
-    return ",".join(f"{part}={'conservative' if part == kind else 'registry'}" for part in parts)
 
 
 def test_explain_says_what_rested_on_a_replaced_answer(shell, simulate, monkeypatch, tmp_path):

@@ -22,6 +22,7 @@ from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import typed
 from tests.scenarios import frame_of
+from tests.shared import refused
 
 pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:
@@ -115,8 +116,7 @@ def test_what_has_no_place_in_a_law_says_so(enriched, tmp_path):
         ran(world(enriched, "tasks"), "edf", tmp_path)
     with pytest.raises(ConfigError, match="--law walking: there is no such law; choose from runtime, speedup"):
         world(enriched, "walking")
-    with pytest.raises(ConfigError, match="closed loop is replayed as the trace says"):
-        world(enriched, "epochs", max_think_s=60.0)
+    refused(ConfigError, "closed loop is replayed as the trace says", world, enriched, "epochs", max_think_s=60.0)
     with pytest.raises(ConfigError, match=r"mechanism=gavel has a law of its own; leave --law epochs out"):
         ran(world(enriched, "epochs"), "las", tmp_path, mechanism="gavel")
     frame(widths=(9,)).write_csv(tmp_path / "plain.csv")
@@ -151,8 +151,9 @@ def test_rows_of_a_backtest_are_those_of_simulate(enriched, tmp_path):
             assert alone.get(name) == figures.get(name), (policy, name)
 
 
-WIDTHS = st.integers(1, 8)
-RIGID = st.lists(st.tuples(st.integers(0, 600), st.integers(1, 900), WIDTHS), min_size=2, max_size=25)
+def rigid(widths):
+    """Jobs as (submission, duration, GPUs)."""
+    return st.lists(st.tuples(st.integers(0, 600), st.integers(1, 900), widths), min_size=2, max_size=25)
 
 
 def check_agreement(jobs, nodes):
@@ -184,20 +185,16 @@ def check_agreement(jobs, nodes):
         np.testing.assert_allclose(found, start_s["fcfs"], rtol=0, atol=1e-6, err_msg=policy)
 
 
-@settings(max_examples=8, deadline=None, phases=[Phase.generate])
-@given(RIGID)
-def test_worlds_agree_on_rigid_jobs(jobs):
-    check_agreement(jobs, (1, 8))
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None, phases=[Phase.generate])
-@given(RIGID)
-def test_worlds_agree_on_rigid_jobs_at_length(jobs):
-    check_agreement(jobs, (1, 8))
-
-
-@settings(max_examples=4, deadline=None, phases=[Phase.generate])
-@given(RIGID, st.sampled_from([1, 2, 4]))
-def test_worlds_agree_on_several_nodes_where_widths_divide_them(jobs, width):
-    check_agreement([(submit_s, duration, width) for submit_s, duration, _ in jobs], (3, 4))
+@pytest.mark.parametrize(
+    ("examples", "jobs", "nodes"),
+    [
+        (8, rigid(st.integers(1, 8)), (1, 8)),
+        pytest.param(200, rigid(st.integers(1, 8)), (1, 8), marks=pytest.mark.slow),
+        (4, st.sampled_from([1, 2, 4]).map(st.just).flatmap(rigid), (3, 4)),
+    ],
+    ids=["one node", "one node at length", "several nodes"],
+)
+def test_worlds_agree_on_rigid_jobs(examples, jobs, nodes):
+    """Of several nodes those whose GPUs the jobs' one width divides."""
+    drawn = given(jobs, st.just(nodes))(check_agreement)
+    settings(max_examples=examples, deadline=None, phases=[Phase.generate])(drawn)()

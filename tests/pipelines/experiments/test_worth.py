@@ -8,6 +8,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.forecast_specs import PARTS
 from jobcast.pipelines.experiments.worth import mixed, parts_of, shapley, specs_of, worth
 from jobcast.schedulers.registry import find_policy
+from tests.shared import refused
 
 GAINS = {"arrivals": 1.0, "loads": 10.0, "durations": 100.0}
 QUALITY = {"conservative": 0.0, "registry": 0.5, "oracle": 1.0}
@@ -54,8 +55,7 @@ def test_shares_add_up_and_like_parts_are_alike(drawn: list[float]) -> None:
 def test_only_what_a_policy_asks_is_asked() -> None:
     assert parts_of(find_policy("sia")) == PARTS
     assert parts_of(find_policy("ssf")) == ("durations",)
-    with pytest.raises(ConfigError, match="--policies mmfs: asks nothing of arrivals, loads, durations"):
-        parts_of(find_policy("mmfs"))
+    refused(ConfigError, "--policies mmfs: asks nothing of arrivals, loads, durations", parts_of, find_policy("mmfs"))
     # What is not on the ladder stays as it is.
     assert mixed(("arrivals", "durations"), {"arrivals": "noisy:0.2"}, "registry").part("durations").kind == "registry"
     # 15 corners of two cubes that share one, and three ladders of five.

@@ -42,11 +42,6 @@ def test_declared_is_what_reaches_the_threshold_that_evaluate_tells(shell, run, 
             assert one["gate"] == (one["probability"] >= figures[horizon]["gate"]["threshold"])
 
 
-def test_loads_are_gpus_and_grow_with_the_horizon_where_the_windows_do(run, trace):
-    for by_horizon in answer(run, trace, "new-load")["pools"].values():
-        assert all(one["gpus"] >= 0 for one in by_horizon.values())
-
-
 def test_durations_are_of_the_jobs_that_have_not_ended(run, trace):
     told = answer(run, trace, "job-duration")
     unfinished = (trace.submit_s <= AT_S) & (trace.end_s > AT_S)

@@ -14,10 +14,11 @@ from jobcast.models.predictor import Known
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.report.figure_lines import evaluation_table, training_table
 from jobcast.traces.readers import read_trace
-from tests.pipelines.conftest import Shell, typed
+from tests.pipelines.conftest import typed
 from tests.queue_cases import snapshot_frame
 from tests.scenarios import frame_of
 
+pytestmark = pytest.mark.usefixtures("trained")
 UNTIL, AT = "2021-05-15T00:00:00Z", "2021-05-20T18:00:00Z"
 
 
@@ -33,18 +34,12 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture
-def words(trained, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    return Shell(trained / "home", tmp_path, monkeypatch, capsys)
-
-
-@pytest.fixture
 def trace(trained):
     return trained / "waits.parquet"
 
 
-def test_a_version_is_scored_beside_rules(words, trace):
-    told = words.json("evaluate", "queue-wait", "--trace", trace, "--from", UNTIL)
+def test_a_version_is_scored_beside_rules(shell, trace):
+    told = shell.json("evaluate", "queue-wait", "--trace", trace, "--from", UNTIL)
     assert (told["n"], told["unknown"], told["version"]) == (10 * 30, 0, 1)
     keys = {"mse_log10", "within_2x", "within_3x", "median_factor", "coverage_90", "bound_median_s", "wait_median_s"}
     assert keys <= set(told)
@@ -55,24 +50,24 @@ def test_a_version_is_scored_beside_rules(words, trace):
     assert sum(week["n"] for week in told["weeks"]) == told["n"]
 
 
-def test_training_anew_each_week_needs_no_version_and_keeps_none(words, trace):
+def test_training_anew_each_week_needs_no_version_and_keeps_none(shell, trace):
     asked = ("evaluate", "queue-wait", "--trace", trace, "--from", UNTIL, "--retrain", "weekly", "--no-paper-recipe")
-    told = words.json(*asked)
+    told = shell.json(*asked)
     assert (told["n"], told["version"], told["trained"]["until"]) == (300, None, [UNTIL, "2021-05-22T00:00:00Z"])
     assert evaluation_table(told).startswith("queue-wait trained anew for each stretch on 2021-05-15")
     assert set(told["baselines"]) == {"pool_median"}
-    listed = words.json("models", "list")
+    listed = shell.json("models", "list")
     assert {one["version"] for one in listed["models"] if one["name"] == "queue-wait"} == {1, 2}
-    assert words.refuses(*asked, "--log").startswith("--log: keeps figures beside a version")
+    assert shell.refuses(*asked, "--log").startswith("--log: keeps figures beside a version")
 
 
-def test_what_was_trained_later_is_refused(words, trace):
-    line = words.refuses("evaluate", "queue-wait", "--trace", trace, "--from", "2021-05-10")
+def test_what_was_trained_later_is_refused(shell, trace):
+    line = shell.refuses("evaluate", "queue-wait", "--trace", trace, "--from", "2021-05-10")
     assert "was trained on data until 2021-05-15" in line
 
 
-def test_pending_jobs_are_answered_from_the_last_snapshot_on(words, trace):
-    told = words.json("predict", "queue-wait", "--trace", trace, "--at", AT)
+def test_pending_jobs_are_answered_from_the_last_snapshot_on(shell, trace):
+    told = shell.json("predict", "queue-wait", "--trace", trace, "--at", AT)
     assert told["from"] == "2021-05-20T12:00:00Z"
     queue = Queue.of(read_trace(trace))
     at_s = 1621533600.0
@@ -81,29 +76,29 @@ def test_pending_jobs_are_answered_from_the_last_snapshot_on(words, trace):
     for row in told["jobs"].values():
         ends = [row[name] for name in ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")]
         assert ends == sorted(ends)
-    assert "bound_90_s" in words.works("predict", "queue-wait", "--trace", trace, "--at", AT).out
+    assert "bound_90_s" in shell.works("predict", "queue-wait", "--trace", trace, "--at", AT).out
     # without --at: the last snapshot, with all that it holds
-    now = words.json("predict", "queue-wait", "--trace", trace)
+    now = shell.json("predict", "queue-wait", "--trace", trace)
     assert now["at"] == now["from"] > told["from"]
     assert len(now["jobs"]) == (queue.seen_s == queue.seen_s.max()).sum()
 
 
-def test_a_frame_of_answers_is_of_waits_as_the_command_tells_them(words, trace, trained):
+def test_a_frame_of_answers_is_of_waits_as_the_command_tells_them(shell, trace, trained):
     for at in (AT, None):
-        told = words.json("predict", "queue-wait", "--trace", trace, *(("--at", at) if at else ()))
+        told = shell.json("predict", "queue-wait", "--trace", trace, *(("--at", at) if at else ()))
         frame = jc.forecast("queue-wait", trace, at=at, home=trained / "home")
         assert frame["cutoff"].unique().tolist() == [pd.Timestamp(told["at"])]
         said = {name: row["wait_s"] for name, row in told["jobs"].items()}
         assert dict(zip(frame["unique_id"], frame["y_pred"], strict=True)) == said
 
 
-def test_versions_are_watched_and_compared_on_rows(words, trace):
-    told = words.json("drift", "queue-wait", "--trace", trace)
+def test_versions_are_watched_and_compared_on_rows(shell, trace):
+    told = shell.json("drift", "queue-wait", "--trace", trace)
     block = told["weeks"][0]["blocks"]["jobs"]
     assert {"coverage_90", "skill", "mae_log10"} <= set(block)
     assert block["n"] > 0
     # The second version saw three days less.
-    answer = words("models", "promote", "queue-wait:2", "--trace", trace, "--from", UNTIL)
+    answer = shell("models", "promote", "queue-wait:2", "--trace", trace, "--from", UNTIL)
     assert answer.code == 2
     assert "queue-wait:2 is worse than champion 1" in answer.err
     assert "mae_log10" in answer.err
@@ -118,37 +113,37 @@ def test_pools_that_came_after_the_training_time_are_not_named(trace):
     assert "later" not in find_predictor("queue-wait").data(known).pools
 
 
-def test_a_bound_that_did_not_hold_in_validation_is_told_and_kept(words, tmp_path):
+def test_a_bound_that_did_not_hold_in_validation_is_told_and_kept(shell, tmp_path):
     """An hour's wait of a job each half hour that takes four days in the last of four, sooner than queues show."""
     hours = np.arange(8 * 48) / 2
     submit_s = 3600.0 * hours
     waits_h = np.exp(np.random.default_rng(0).normal(0.0, 0.4, len(hours))) * np.where(hours > 6 * 24, 96.0, 1.0)
     path = tmp_path / "later.csv"
     frame_of(submit_s, start_time=submit_s + 3600.0 * waits_h).write_csv(path)
-    told = words.json("train", "queue-wait", "--trace", path)
+    told = shell.json("train", "queue-wait", "--trace", path)
     assert told["validation"]["coverage_90"] < 0.2
     (line,) = told["weak_validation"]
     assert line.startswith("90 % intervals held")
     assert training_table(told).splitlines()[-1] == f"warning: {line}"
-    (card,) = [one.read_text() for one in words.home.rglob("model_card.md") if f"warning: {line}" in one.read_text()]
+    (card,) = [one.read_text() for one in shell.home.rglob("model_card.md") if f"warning: {line}" in one.read_text()]
     assert "later" in card
 
 
-def test_options_of_others_are_refused(words, trace):
-    line = words.refuses("evaluate", "job-size", "--trace", trace, "--retrain", "weekly")
+def test_options_of_others_are_refused(shell, trace):
+    line = shell.refuses("evaluate", "job-size", "--trace", trace, "--retrain", "weekly")
     assert line == "--retrain: goes with the predictor queue-wait, not with job-size; leave it out"
-    assert "does not go with" in words.refuses("train", "queue-wait", "--trace", trace, "--horizons", "5")
+    assert "does not go with" in shell.refuses("train", "queue-wait", "--trace", trace, "--horizons", "5")
 
 
-def test_a_simulated_trace_teaches_as_well_and_one_without_starts_is_refused(words, tmp_path):
+def test_a_simulated_trace_teaches_as_well_and_one_without_starts_is_refused(shell, tmp_path):
     room = tmp_path
-    words.works("trace", "generate", "campus", "--out", room / "plain.parquet", "--pools-out", room / "pools.csv",
+    shell.works("trace", "generate", "campus", "--out", room / "plain.parquet", "--pools-out", room / "pools.csv",
                 "--set", "weeks=2", "--set", "pools=2", "--set", "jobs=400")  # fmt: skip
-    line = words.refuses("train", "queue-wait", "--trace", room / "plain.parquet")
+    line = shell.refuses("train", "queue-wait", "--trace", room / "plain.parquet")
     assert "column start_time missing, so that no wait is known" in line
-    words.works("simulate", "--trace", room / "plain.parquet", "--policy", "fcfs", "--gpus", 4, "--drop-too-wide",
+    shell.works("simulate", "--trace", room / "plain.parquet", "--policy", "fcfs", "--gpus", 4, "--drop-too-wide",
                 "--baseline", "none", "--out", room / "ran.parquet")  # fmt: skip
-    told = words.json("train", "queue-wait", "--trace", room / "ran.parquet")
+    told = shell.json("train", "queue-wait", "--trace", room / "ran.parquet")
     assert json.dumps(told["validation"])
     assert told["training"]["calibrated_rows"] > 0
     assert told["training"]["by_drain"] in (True, False)

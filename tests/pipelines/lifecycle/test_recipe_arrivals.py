@@ -15,6 +15,7 @@ from jobcast.pipelines.lifecycle.recipes import arrivals, recipe_of
 from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.traces.table import Trace
 from tests.scenarios import frame_of
+from tests.shared import kept
 
 DAY_S = 86400.0
 FROM_S = 17_000 * DAY_S
@@ -82,10 +83,8 @@ def test_auto_is_the_default_and_takes_the_least_loss_out_of_fold(chosen):
 
 @pytest.mark.slow
 def test_auto_saves_what_training_the_winner_saves(chosen, data, tmp_path):
-    chosen.predictor.save(tmp_path / "auto")
-    trained(data, chosen.algorithm).predictor.save(tmp_path / "named")
-    auto, named = ({p.name: p.read_bytes() for p in (tmp_path / k).iterdir()} for k in ("auto", "named"))
-    assert auto == named
+    named = trained(data, chosen.algorithm).predictor
+    assert kept(chosen.predictor, tmp_path / "auto") == kept(named, tmp_path / "named")
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from jobcast.pipelines.lifecycle.recipes.durations import train_durations
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.traces.table import Trace
 from tests.scenarios import frame_of
+from tests.shared import kept
 
 DAY_S = 86400.0
 
@@ -62,12 +63,9 @@ SLOW = {"blended"}
     "algorithm", [pytest.param(one, marks=[pytest.mark.slow] if one in SLOW else []) for one in ALGORITHMS]
 )
 def test_equal_trainings_are_equal_bytes(data, algorithm, tmp_path):
-    for name in ("one", "two"):
-        train_durations(data, algorithm, TrainSettings(seed=3), None).predictor.save(tmp_path / name)
-    files = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
-    for name in files:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    made = (train_durations(data, algorithm, TrainSettings(seed=3), None).predictor for _ in range(2))
+    one, two = (kept(predictor, tmp_path / str(number)) for number, predictor in enumerate(made))
+    assert one == two
 
 
 def test_jobs_that_all_ended_too_late_to_validate_are_trained_on(data):

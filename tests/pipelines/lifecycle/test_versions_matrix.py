@@ -1,6 +1,7 @@
 """Versions of every predictor that a policy asks, trained on a trace's first days, worth what on its later ones."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,8 @@ ROWS = [
     for at in range(JOBS)
 ]
 """Six days of eight jobs each."""
+DUMP = Path(__file__).parents[2] / "traces" / "fixtures" / "sacct" / "partitions"
+"""What accounting holds: steps, an array, jobs that run, wait or were cancelled."""
 NODES = "nodes: [{count: 1, gpus: 2, gpu_type: v100}, {count: 1, gpus: 2, gpu_type: t4}]\npools: {a: 2, b: 2}\n"
 ROW = {"future": False, "scope": "pool", "preempts": False, "window": 0, "seed": 0, "versions": {}}
 DAY = "1970-01-0{}"
@@ -265,27 +268,9 @@ def test_what_is_lacking_names_a_source_that_answers(policy):
     assert pinned(spec, rule).label in ("registry", "registry:new-load=1")
 
 
-MESSY = """JobID|JobName|User|Partition|Submit|Start|End|State|AllocTRES|ReqTRES|NodeList|ElapsedRaw
-100|train|alice|gpu|2024-03-04T08:00:00|2024-03-04T08:01:00|2024-03-04T09:01:00|COMPLETED|billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,node=1|gres/gpu=2|gpu01|3600
-100.batch|batch|||2024-03-04T08:01:00|2024-03-04T08:01:00|2024-03-04T09:01:00|COMPLETED|cpu=8,gres/gpu=2||gpu01|3600
-100.extern|extern|||2024-03-04T08:01:00|2024-03-04T08:01:00|2024-03-04T09:01:00|COMPLETED|cpu=8,gres/gpu=2||gpu01|3600
-101|eval|v2|bob|gpu,preempt|2024-03-04T08:10:00|2024-03-04T08:10:30|2024-03-04T08:40:30|FAILED|billing=4,gres/gpu:a100=1,gres/gpu=1|gres/gpu=1|gpu[01-02]|1800
-102|train|alice|gpu|2024-03-04T08:20:00|None|2024-03-04T08:25:00|CANCELLED by 1004||gres/gpu=1|None assigned|0
-103|train||gpu|2024-03-04T08:30:00|2024-03-04T09:00:00|2024-03-04T10:00:00|CANCELLED by 1004|gres/gpu=1|gres/gpu=1|gpu02|3600
-104_1|sweep|chen|gpu|2024-03-05T08:40:00|2024-03-05T09:00:00|2024-03-05T09:30:00|COMPLETED|gres/gpu=1|gres/gpu=1|gpu02|1800
-104_2|sweep|chen|gpu|2024-03-05T08:40:00|2024-03-05T09:05:00|2024-03-05T09:40:00|TIMEOUT|gres/gpu=1|gres/gpu=1|gpu02|2100
-104_[3-9%2]|sweep|chen|gpu|2024-03-05T08:40:00|Unknown|Unknown|PENDING||gres/gpu=1|None assigned|0
-105|long|dora|gpu|2024-03-05T09:00:00|2024-03-05T09:10:00|2024-03-05T09:20:00|NODE_FAIL|gres/gpu=2|gres/gpu=2|gpu01|600
-105|long|dora|gpu|2024-03-05T09:00:00|2024-03-05T09:30:00|2024-03-05T11:30:00|COMPLETED|gres/gpu=2|gres/gpu=2|gpu01|7200
-106|long|dora|gpu|2024-03-05T10:00:00|2024-03-05T10:10:00|Unknown|RUNNING|gres/gpu=1|gres/gpu=1|gpu02|9000
-"""  # noqa: E501
-"""What accounting holds: steps, an array, a requeue, cancelled, running and pending jobs, no user, | in a name."""
-
-
 def test_a_messy_dump_meets_policies_of_every_kind_with_no_file_by_hand_but_the_cluster(shell, tmp_path):
-    (tmp_path / "sacct.txt").write_text(MESSY)
-    (tmp_path / "nodes.yaml").write_text("nodes: [{count: 2, gpus: 2, gpu_type: v100}]\n")
-    shell.works("trace", "convert", "sacct", tmp_path / "sacct.txt", "--out", tmp_path / "jobs.parquet")
+    (tmp_path / "nodes.yaml").write_text("nodes: [{count: 2, gpus: 8, gpu_type: v100}]\n")
+    shell.works("trace", "convert", "sacct", *sorted(DUMP.iterdir()), "--out", tmp_path / "jobs.parquet")
     facts = ("--facts", "speedups,training,goodput,tasks,epochs,limits,due")
     shell.works("trace", "enrich", tmp_path / "jobs.parquet", *facts, "--out", tmp_path / "enriched")
     where = ("--trace", tmp_path / "enriched" / "jobs.parquet", "--cluster", tmp_path / "nodes.yaml", "--jobs", 1)

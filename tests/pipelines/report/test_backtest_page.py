@@ -25,6 +25,7 @@ from jobcast.pipelines.report.backtest_tables import (
 from jobcast.pipelines.report.formatting import between, duration, number, unit_for
 from jobcast.pipelines.report.gains import paired_gains
 from jobcast.pipelines.report.predictor_tables import predictor_tables
+from tests.shared import refused
 
 DAY_S = 86400.0
 BEGIN_S = 1_509_926_400.0  # 2017-11-06
@@ -242,10 +243,6 @@ def outline(page: str) -> Outline:
     found = Outline()
     found.feed(page)
     return found
-
-
-def text(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
 
 
 def test_the_page_stands_alone(page):
@@ -564,22 +561,19 @@ def test_waits_of_pools_are_in_a_unit_that_suits_them():
     assert table is not None
     assert table.head[-1] == "mean wait under fcfs (s)"
     assert [row[-1] for row in table.rows] == ["1.00", "3.00", "–"]
-
-
-def test_all_jobs_run_in_the_pool_of_a_flat_cluster():
-    """Nodes without quotas are one pool, which no job names: 0 jobs were told as replayed."""
+    # Nodes without quotas are one pool, which no job names: 0 jobs were told as replayed.
     jobs = {"fcfs": {"pool": ["a", "b", "b"], "wait_s": [60.0, 120.0, 300.0]}}
     table = pools_table([{"name": "all", "gpus": 10}], jobs, "fcfs")
     assert table is not None
-    assert table.rows == [("all", "10", "3", "2.67")]
-    assert table.head[-1] == "mean wait under fcfs (min)"
+    assert (table.rows, table.head[-1]) == ([("all", "10", "3", "2.67")], "mean wait under fcfs (min)")
 
 
 def test_what_was_skipped_and_assumed_is_told():
     trace = {"name": "x", "pools_origin": "quotas: pools file p.csv"}
     skipped = [{"policy": "mlfs", "lacks": "a table of tasks"}]
     known = {"trace": trace, "split": {"train_until_s": 0.0}, "assumptions": ["Scaling is assumed."]}
-    shown = text(render_report(bare([], {}, skipped=skipped, **known)))
+    page = render_report(bare([], {}, skipped=skipped, **known))
+    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     for piece in ("mlfs a table of tasks", "Scaling is assumed.", "Quotas: pools file p.csv."):
         assert piece in shown, piece
     assert "trained on" not in shown
@@ -607,8 +601,7 @@ def test_pool_tables_by_hand():
 def test_other_jobs_than_the_baselines_are_refused():
     results = sample(50)
     jobs = {**results.jobs, "mmfs": {"jct_s": np.ones(3)}}
-    with pytest.raises(ValueError, match="mmfs: 3 jobs but 50 under fcfs"):
-        render_report(dataclasses.replace(results, jobs=jobs))
+    refused(ValueError, "mmfs: 3 jobs but 50 under fcfs", render_report, dataclasses.replace(results, jobs=jobs))
 
 
 def test_predictors_are_told_by_their_figures():

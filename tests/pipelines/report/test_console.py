@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from jobcast.pipelines.report.console import printable
 
 POOL = "w\x1b]0;owned\x07[red]:fire:\u202e\rx\x9b2J"
-SHOWN = r"w\x1b]0;owned\x07[red]:fire:\u202e\rx\x9b2J"
 ROWS = ("pool", "job_id", "submit_time", "duration", "gpus", "user", "tag")
 
 

@@ -40,7 +40,9 @@ def report(path: Path) -> None:
 
 def choice(path: Path) -> None:
     told = {**sample().choice, "skipped": [{"policy": "pcs", "lacks": "sizes"}], "remedy": ""}
-    path.write_text(choice_page(told, [("trace", "jobs.parquet")], "--trace jobs.parquet", "jobcast choose"), "utf-8")
+    path.write_text(
+        choice_page(told, [("trace", "jobs.parquet")], {"mmfs": "--trace jobs.parquet"}, "jobcast choose"), "utf-8"
+    )
 
 
 def description(path: Path) -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.stages.config import Params, load_params
+from tests.shared import refused
 
 
 def test_without_a_file_the_defaults_hold():
@@ -27,10 +28,7 @@ def test_without_a_file_the_defaults_hold():
 def test_a_wrong_file_is_named_with_its_key(tmp_path, text, message):
     path = tmp_path / "params.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=message) as error:
-        load_params(path)
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
+    assert str(path) in refused(ConfigError, message, load_params, path)
 
 
 def test_algorithms_by_the_command_lines_names():

@@ -4,17 +4,18 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
 import yaml
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.jobs import Pool
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
 from jobcast.pipelines.report.console import Console
-from jobcast.pipelines.stages import learn
+from jobcast.pipelines.stages import judge, learn
 from jobcast.pipelines.stages.config import Params
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.enrich import lessons, nodes_of, small_pools
@@ -22,6 +23,7 @@ from jobcast.pipelines.stages.plan import STAGES, find_stage
 from jobcast.traces.enrich.columns import EnrichConfig
 from jobcast.traces.generators import generate
 from tests.pipelines.conftest import PARAMS
+from tests.shared import refused
 
 FEW = {"train_jobs": 60, "test_jobs": 20, "settings": {"gpu_types": "v100,t4", "epochs": "5,20"}}
 LEARN = {"epoch_time": {"algorithms": ["steps"]}, "queue_wait": {"algorithms": ["hazard"]}}
@@ -74,8 +76,21 @@ def test_what_cannot_be_trained_here_is_told_unless_it_is_left_out(monkeypatch):
     assert learn.lacks(params.model_copy(update={"schedule": schedule}), "mlf-policy") == ""
     assert [stage.name for stage in STAGES if stage.lacks(params, "mlf-policy")] == ["learn", "judge", "schedule"]
     context = Context(params, Path("nowhere"), Path("nowhere"), Console(quiet=True))
-    with pytest.raises(ConfigError, match="needs the extra rl"):
-        find_stage("schedule", "mlf-policy").work(context, "mlf-policy")
+    refused(ConfigError, "needs the extra rl", find_stage("schedule", "mlf-policy").work, context, "mlf-policy")
+
+
+def test_a_scheduler_that_finds_too_few_narrow_jobs_to_learn_on_is_left_out(monkeypatch, tmp_path, capsys):
+    """A trace of wide jobs ended `jobcast run` at its last stages; what else cannot be trained still does."""
+    monkeypatch.setattr(learn, "find_spec", lambda package: True)
+    monkeypatch.setattr(learn, "_fitted", Mock(side_effect=TrainingError("1 jobs fit on 4 servers")))
+    context = Context(Params(), tmp_path, tmp_path / "home", Console())
+    learn.work(context, "device-rl")
+    judge.work(context, "device-rl")
+    said = capsys.readouterr().err
+    assert "learn: device-rl is left out: 1 jobs fit on 4 servers" in said
+    assert "judge: device-rl was left out" in said
+    with pytest.raises(TrainingError):
+        learn.work(context, "epoch-time")
 
 
 @pytest.fixture(name="staged")

@@ -12,6 +12,7 @@ from jobcast.pipelines.stages.code import FOLDER, file_of
 from jobcast.pipelines.stages.config import Learn, Params, Schedule, Train, load_params
 from jobcast.pipelines.stages.plan import PARTS, STAGES, find_stage, steps
 from tests.pipelines.stages.dvc_stages import DVC, ENTRIES, ROOT, DvcStage
+from tests.shared import refused
 
 PER_ITEM = ' "${key}"'
 
@@ -74,10 +75,8 @@ def test_steps_and_find_stage():
     told = [(stage.name, item) for stage, item in steps()][4:7]
     assert told == [("train", "will-jobs-arrive"), ("train", "new-load"), ("train", "job-duration")]
     assert find_stage("train", "new-load").name == "train"
-    with pytest.raises(ConfigError, match=r"stage train: takes .*new-load.*, got none"):
-        find_stage("train", "")
-    with pytest.raises(ConfigError, match="unknown; choose from code, prepare, featurize"):
-        find_stage("brew", "")
+    refused(ConfigError, r"stage train: takes .*new-load.*, got none", find_stage, "train", "")
+    refused(ConfigError, "unknown; choose from code, prepare, featurize", find_stage, "brew", "")
 
 
 @pytest.mark.parametrize("stage", DVC, ids=lambda stage: stage.name)

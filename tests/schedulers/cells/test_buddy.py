@@ -1,14 +1,12 @@
-from math import inf
 from random import Random as Draws
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.policy import Cell
 from jobcast.schedulers.cells.buddy import Buddies, Covered, sizes_of, used_of
-from jobcast.schedulers.cells.turns import out_of_reach, reserved, reserved_gpus
+from jobcast.schedulers.cells.turns import out_of_reach
 
 
 def gpus_of(cell):
@@ -123,17 +121,6 @@ def test_where_nothing_comes_all_free_blocks_are_out_of_reach():
     assert list(out_of_reach(tree, 2)) == [Cell(0, 6, 2)]
     assert list(out_of_reach(tree, 3)) == []
     assert list(out_of_reach(tree, float("inf"))) == []
-
-
-def test_as_many_cells_are_reserved_as_turns_may_enter_and_jobs_may_start_in():
-    # Of 8 GPUs: one entered and two more for 9 GPUs of turns; two jobs may start. Of 4: three, of which there are two.
-    sizes = [(8, 4, 1), (4, 2, 0)]
-    assert reserved([16], sizes, 9.0, 2.0) == [16, 8, 8, 4, 4]
-    assert reserved([16], sizes, 9.0, 9.0) == [16, 8, 8, 8, 4, 4]
-    assert reserved([], sizes, inf, inf) == [8, 8, 8, 8, 4, 4]
-    turns, starts = np.array([0.0, 0.5, 4.0, 9.0, 9.0, inf]), np.array([0.0, 0.5, 1.0, 2.0, 9.0, inf])
-    both = zip(turns.tolist(), starts.tolist(), strict=True)
-    assert reserved_gpus([16], sizes, turns, starts).tolist() == [sum(reserved([16], sizes, *one)) for one in both]
 
 
 def test_covers_may_overlap():

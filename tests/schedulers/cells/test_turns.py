@@ -7,8 +7,7 @@ import pytest
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Cell
-from jobcast.schedulers.cells.buddy import Buddies
-from jobcast.schedulers.cells.turns import TurnPlacer, out_of_reach, reserved, reserved_gpus
+from jobcast.schedulers.cells.turns import TurnPlacer, reserved, reserved_gpus
 from jobcast.schedulers.tentative_allocation import Loads
 from jobcast.simulator.cluster import ClusterState
 
@@ -81,21 +80,25 @@ def test_a_turn_of_who_runs_early_needs_no_room():
     assert draft.usable(loads) == 4  # beside `held`: p has nobody else who may start there
 
 
+ONE_SIZE, TWO_SIZES = [(4, 3, 1)], [(8, 4, 1), (4, 2, 0)]
+
+
 @pytest.mark.parametrize(
-    ("turns", "starts", "cells"),
-    # Turns enter ceil(turns / 4) cells beside the one that they have entered; there are three; no more than may start.
-    [(0.0, 9.0, 1), (2.0, 9.0, 2), (5.0, 9.0, 3), (99.0, 9.0, 3), (5.0, 2.0, 2), (5.0, 0.0, 0)],
+    ("sizes", "turns", "starts", "cells"),
+    [
+        # Turns enter ceil(turns / 4) cells beside the one that they have entered; there are three.
+        *((ONE_SIZE, turns, 9.0, [4] * cells) for turns, cells in ((0.0, 1), (2.0, 2), (5.0, 3), (99.0, 3))),
+        # No more than jobs may start in.
+        *((ONE_SIZE, 5.0, starts, [4] * cells) for starts, cells in ((2.0, 2), (0.5, 1), (0.0, 0))),
+        # Of 8 GPUs: one entered and two more for 9 GPUs of turns. Of 4: three, of which there are two.
+        (TWO_SIZES, 9.0, 2.0, [8, 8, 4, 4]),
+        (TWO_SIZES, 9.0, 9.0, [8, 8, 8, 4, 4]),
+        (TWO_SIZES, inf, inf, [8, 8, 8, 8, 4, 4]),
+    ],
 )
-def test_cells_reserved_for_turns(turns, starts, cells):
-    made = reserved([8], [(4, 3, 1)], turns, starts)
-    assert made == [8, *[4] * cells]
-    assert reserved_gpus([8], [(4, 3, 1)], np.array([turns]), np.array([starts])).tolist() == [sum(made)]
-
-
-def test_turns_take_the_first_gpus_of_a_block():
-    tree = Buddies((8,))
-    tree.take((Cell(0, 0, 1),))
-    assert list(out_of_reach(tree, 2.0)) == [Cell(0, 6, 2)]
+def test_cells_reserved_for_turns(sizes, turns, starts, cells):
+    assert reserved([16], sizes, turns, starts) == [16, *cells]
+    assert reserved_gpus([16], sizes, np.array([turns]), np.array([starts])).tolist() == [16 + sum(cells)]
 
 
 def test_claims_are_of_whole_cells():

@@ -11,16 +11,6 @@ from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_policy
 
 
-def test_settings_reach_the_policy():
-    assert make_policy("elastic_themis").lease_s == 600.0
-    assert make_policy("elastic_themis", None, {"lease_s": "60"}).lease_s == 60.0
-    assert make_policy("elastic_themis").numbers.tolist() == [0.0]
-    assert make_policy("elastic_themis", None, {"rho": "speedup"}).numbers.tolist() == [1.0]
-    assert not make_policy("elastic_fair").integral
-    assert make_policy("elastic_fair", None, {"whole_gpus": "true"}).integral
-    assert make_policy("pcs", None, {"whole_gpus": "true", "preempt_s": "3"}).integral
-
-
 def test_rules_deal_out_whole_gpus_at_events_and_under_fifo_alone_nobody_is_delayed():
     srsf, fifo = make_policy("srsf"), make_policy("elastic_fifo")
     assert (srsf.integral, srsf.lease_s, srsf.preemptive) == (True, 0.0, True)

@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyJobs, EnergyView, Tariff
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyJobs, Tariff
+from tests.simulator.energy.energy_cases import view_of
 
 NOW_S = 1_000_000.0
-PERIOD_S = 300.0
 FLAT = Tariff(np.array([0.0]), np.array([0.1]))
 
 
@@ -28,11 +28,9 @@ def view(nodes, jobs, restart_s=0.0):
         np.zeros(n), NOW_S + np.array(due, dtype=float), np.array(weight, dtype=float), np.array(saved, dtype=float),
         np.array(epoch_s, dtype=float),
     )  # fmt: skip
-    node_of = np.array(node)
-    return EnergyView(
-        NOW_S, columns, nodes, np.arange(n), node_of, np.array(gpus), np.array(left, dtype=float),
-        np.array(saved, dtype=float), node_of != POSTPONED, restart_s, PERIOD_S,
-    )  # fmt: skip
+    return view_of(
+        columns, nodes, now_s=NOW_S, node_of=node, gpus_of=gpus, left=left, left_saved=saved, restart_s=restart_s
+    )
 
 
 def random_view(seed, n_jobs, n_nodes, *, kinds=2, most=2, running=0.4):

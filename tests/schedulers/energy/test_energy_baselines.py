@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.baselines import ORDERS, QueuePolicy, QueueSettings, configurations
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
+from tests.simulator.energy.energy_policies import free_gpus
 
 V100, T4 = (0.0, 420.0, 670.0), (0.0, 170.0)
 NAMES = st.sampled_from(sorted(ORDERS))
@@ -33,9 +34,7 @@ def test_running_jobs_stay_and_others_get_their_one_configuration(view, name, st
     kind, gpus = configurations(view, here)
     assert (view.cluster.kind_of[deployment.node_of[fresh]] == kind[fresh]).all()
     assert (deployment.gpus_of[fresh] == gpus[fresh]).all()
-    free = view.cluster.kind_gpus[view.cluster.kind_of]
-    runs = deployment.node_of != POSTPONED
-    np.subtract.at(free, deployment.node_of[runs], deployment.gpus_of[runs])
+    free, runs = free_gpus(view, *deployment), deployment.node_of != POSTPONED
     assert (free >= 0).all()
     if not strict:
         for row in np.flatnonzero(~runs):

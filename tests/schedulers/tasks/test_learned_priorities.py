@@ -18,11 +18,12 @@ from jobcast.schedulers.tasks.learned_priorities import (
     learned_from,
     rank_rows,
 )
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import fault_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import Networks
 from tests.schedulers.tasks.test_task_network import arrays as networks
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
+from tests.simulator.tasks.task_cases import TaskJob, after, cluster_of, jobs_of, task_views, view_of
 
 
 def arrays(seed=None):
@@ -38,20 +39,16 @@ def by_columns(*, queue=(), hosts=(0.0,) * 6, limits=(0.0, 0.0), **weights):
     return LearnedPriorities(corrections_of(found))
 
 
-def after(view, policy):
-    return checked(view, policy.place(view)).tolist()
-
-
 @given(task_views())
 def test_without_corrections_it_is_mlf_h(view):
     policy = LearnedPriorities(corrections_of(arrays()))
-    np.testing.assert_array_equal(checked(view, policy.place(view)), checked(view, MlfH().place(view)))
+    assert after(view, policy) == after(view, MlfH())
 
 
 @given(task_views(), st.integers(0, 99))
 def test_decisions_are_sound_and_repeat(view, seed):
     policy = LearnedPriorities(corrections_of(arrays(seed)))
-    np.testing.assert_array_equal(checked(view, policy.place(view)), checked(view, policy.place(view)))
+    assert after(view, policy) == after(view, policy)
 
 
 def test_the_order_of_waiting_jobs_is_learned():
@@ -75,10 +72,10 @@ def test_how_far_servers_are_filled_is_learned_up_to_a_bound():
     assert after(view, by_columns(limits=(0.2, 0.0))) == [0, 0]
     hosts = np.array([1.0, 25.0, -25.0, 0.0, 0.0, 0.0])
     learned = Corrections(np.zeros((2, len(RANK_FEATURES))), hosts, np.array([9.0, 0.1]))
-    settings = learned.settings(MlfHSettings(overload=0.8, move_at=0.8))
-    assert settings.overload == 1.25
-    assert settings.hosts == pytest.approx(np.exp([1.0, 20.0, -20.0, 0.0, 0.0, 0.0]))
-    assert settings.move_at == pytest.approx(0.8 * np.exp(0.1))
+    policy = LearnedPriorities(learned, HeuristicSettings(h_r=0.8))
+    assert policy.settings.h_r == 1.25
+    assert policy.hosts == pytest.approx(np.exp([1.0, 20.0, -20.0, 0.0, 0.0, 0.0]))
+    assert policy.settings.leave_at == pytest.approx(0.8 * np.exp(0.1))
 
 
 def test_the_choice_of_servers_is_learned():

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, TARGET_ONLY
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.mlf_h import (
     LoadControl,
-    LoadControlSettings,
     MlfH,
     is_overloaded,
     jobs_to_end,
@@ -17,11 +15,10 @@ from jobcast.schedulers.tasks.mlf_h import (
     overload_degree,
 )
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import ControlSettings
 from jobcast.schedulers.tasks.network import networks_of
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, task_views, view_of
-
-SETTINGS = LoadControlSettings()
 
 
 def half_way(*rows, busy=False, mean=None, sd=None, gpus=8):
@@ -39,7 +36,7 @@ def half_way(*rows, busy=False, mean=None, sd=None, gpus=8):
 
 
 def ends(view, **rule):
-    return jobs_to_end(view, LoadControlSettings(rule=OptStop(**rule))).tolist()
+    return jobs_to_end(view, ControlSettings(**rule)).tolist()
 
 
 def test_the_overload_degree_is_the_mean_length_of_utilisations():
@@ -126,7 +123,7 @@ def test_mlfs_runs_the_learned_policy_where_there_is_one_and_else_the_heuristic(
 
 def test_settings_reach_the_rule():
     control = make_policy("mlf_c", None, {"h_s": "1.2", "confidence": "0.9", "tolerance": "0.02", "give_up": "no"})
-    assert control.settings == LoadControlSettings(1.2, OptStop(confidence=0.9, tolerance=0.02, give_up=False))
+    assert control.settings == ControlSettings(h_s=1.2, confidence=0.9, tolerance=0.02, give_up=False)
 
 
 @given(task_views())

@@ -15,9 +15,9 @@ from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_
 LIMITS = limits_of(0.9, 0.9)
 
 
-def leaving(view, rank=None, **settings):
+def leaving(view, rank=None, share=0.1, **settings):
     rank = np.zeros(len(view.gpu_of)) if rank is None else np.array(rank, dtype=float)
-    return np.flatnonzero(tasks_to_move(view, rank, LIMITS, **settings)).tolist()
+    return np.flatnonzero(tasks_to_move(view, rank, LIMITS, share=share, **settings)).tolist()
 
 
 def test_the_task_leaves_that_uses_most_of_what_is_scarce_and_least_of_the_rest():

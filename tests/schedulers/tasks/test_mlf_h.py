@@ -9,9 +9,11 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.policy import NOTHING
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.tasks.mlf_h import LoadControlSettings, MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.packing import limits_of
 from tests.schedulers.tasks.test_packing import place_jobs
+from tests.simulator.tasks import task_cases
 from tests.simulator.tasks.task_cases import (
     Seen,
     TaskJob,
@@ -29,8 +31,7 @@ OWN = ["mlf_h", "mlf_c", "mlfs"]
 
 
 def after(view, **settings):
-    policy = make_policy("mlf_h", None, settings)
-    return checked(view, policy.place(view)).tolist()
+    return task_cases.after(view, make_policy("mlf_h", None, settings))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +93,8 @@ def test_a_leaving_task_does_not_part_from_those_it_talks_to_unless_it_may():
 def test_a_running_job_gives_way_to_more_than_twice_its_priority(monkeypatch, hold, rank, gives_way):
     view = view_of(jobs_of(TaskJob(gpu=0.8), TaskJob(gpu=1.0)), cluster_of(1, 1), gpu_of=[0, QUEUED])
     monkeypatch.setattr(MlfH, "ranks", lambda policy, view: np.array([0.5, rank]))
-    assert MlfHSettings().hold == 2.0
-    found = checked(view, MlfH(MlfHSettings(hold=hold)).place(view)).tolist()
+    assert MlfH().settings.hold == 2.0
+    found = task_cases.after(view, MlfH(HeuristicSettings().model_copy(update={"hold": hold})))
     assert found == ([QUEUED, 0] if gives_way else [0, QUEUED])
 
 
@@ -104,9 +105,9 @@ def test_nothing_is_decided_where_nothing_waits_and_nothing_is_overloaded():
     assert MlfH().decide(Seen(view._replace(active=np.empty(0, dtype=np.int64)))) == NOTHING
 
 
-@given(task_views(), st.booleans(), st.booleans())
+@given(task_views(), st.sampled_from(["stay", "queue"]), st.booleans())
 def test_jobs_are_whole_hosts_within_limits_and_decisions_the_same_twice(view, evict, bandwidth):
-    policy = MlfH(MlfHSettings(evict=evict, bandwidth=bandwidth))
+    policy = MlfH(HeuristicSettings(evict=evict, bandwidth=bandwidth))
     decided = arrays_of(policy.place(view))
     gpu_of = checked(view, decided)
     again = arrays_of(policy.place(view))
@@ -132,14 +133,8 @@ def test_policies_know_their_names_and_settings(name):
     assert policy.name == name
     heuristic = policy if name == "mlf_h" else policy.policy
     settings = heuristic.settings
-    assert (settings.overload, settings.move_at, settings.share) == (0.8, 0.8, 0.2)
-    assert (settings.evict, settings.part) == (False, True)
-    assert settings.weights.gamma_w == 0.0
-
-
-def test_defaults_are_those_of_the_settings_by_name():
-    assert make_policy("mlf_h").settings == MlfHSettings()
-    assert make_policy("mlf_c").settings == LoadControlSettings()
+    assert (settings.h_r, settings.leave_at, settings.p_s) == (0.8, 0.8, 0.2)
+    assert (settings.evict, settings.part, settings.gamma_w) == ("stay", True, 0.0)
 
 
 def test_learned_policies_want_weights():

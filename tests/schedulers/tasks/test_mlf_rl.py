@@ -6,36 +6,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.registry import find_policy, make_policy
+from jobcast.schedulers.registry import find_policy
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, plain_view, told_of
 from jobcast.schedulers.tasks.learned_hosts import fits, fitting, host_rows, place_in_order, sheet_of
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl, device_rl, tasks_leaving
-from jobcast.schedulers.tasks.network import Layers, Networks, networks_of
-from jobcast.schedulers.tasks.packing import room_of, wants_of
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
+from jobcast.schedulers.tasks.network import networks_of
+from jobcast.schedulers.tasks.packing import limits_of, room_of, wants_of
 from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
+from tests.simulator.tasks.task_cases import TaskJob, after, cluster_of, jobs_of, task_views, view_of
 
 
-def by_columns(jobs=None, hosts=None):
-    """A policy whose scores rise with the weighted columns."""
+def scores_by(jobs=None, hosts=None):
+    """Networks whose scores rise with the weighted columns."""
     found = {name: np.zeros_like(values) for name, values in arrays().items()}
     for head, names, weights in (("jobs", JOB_FEATURES, jobs or {}), ("hosts", HOST_FEATURES, hosts or {})):
         for name, weight in weights.items():
             found[f"{head}.first"][names.index(name), 0] = weight
         found[f"{head}.second"][0, 0] = 1.0
         found[f"{head}.last"][0] = 1.0
-    return MlfRl(networks_of(found))
+    return networks_of(found)
 
 
-def after(view, policy):
-    return checked(view, policy.place(view)).tolist()
+def by_columns(jobs=None, hosts=None):
+    return MlfRl(scores_by(jobs, hosts))
 
 
-def test_the_job_of_the_highest_score_comes_first():
+def quietest(**jobs):
+    """Placement for completion times alone, on the servers whose GPUs are used least."""
+    return scores_by(jobs, {"gpu": -1.0})
+
+
+@pytest.mark.parametrize("policy", [MlfRl, device_rl])
+def test_the_job_of_the_highest_score_comes_first(policy):
     view = view_of(jobs_of(TaskJob(gpu=0.8, iterations=500), TaskJob(gpu=0.8, iterations=50)), cluster_of(1, 1))
-    assert after(view, by_columns({"remaining": -1.0})) == [QUEUED, 0]
-    assert after(view, by_columns({"remaining": 1.0})) == [0, QUEUED]
+    assert after(view, policy(quietest(remaining=-1.0))) == [QUEUED, 0]
+    assert after(view, policy(quietest(remaining=1.0))) == [0, QUEUED]
 
 
 def test_the_task_goes_to_the_server_of_the_highest_score():
@@ -55,69 +61,47 @@ def test_a_score_below_that_of_holding_leaves_a_job_in_the_queue_while_another_r
 def test_tasks_leave_overloaded_servers_or_stay_or_stop_their_job():
     jobs = jobs_of(TaskJob(workers=2, gpu=0.6), TaskJob(gpu=0.5))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0, QUEUED])
-    assert len(tasks_leaving(view, MlfHSettings())) == 1
+    assert len(tasks_leaving(view, HeuristicSettings())) == 1
     assert sorted(after(view, by_columns(hosts={"stays": -1.0, "queue": -1.0}))[:2]) == [0, 1]
     assert after(view, by_columns(hosts={"stays": 1.0}))[:2] == [0, 0]
     assert sorted(after(view, by_columns(hosts={"queue": 1.0}))[:2]) == [0, 1]  # stopped, and placed anew at once
     assert after(view, by_columns({"gpus": -1.0}, {"queue": 1.0})) == [QUEUED, QUEUED, 0]  # another job came first
-    assert not len(tasks_leaving(view, MlfHSettings(migration=False)))
+    assert not len(tasks_leaving(view, HeuristicSettings(migration=False)))
 
 
 @given(task_views(), st.integers(0, 99))
 def test_decisions_are_sound_and_repeat(view, seed):
     policy = MlfRl(networks_of(arrays(seed)))
-    first = checked(view, policy.place(view))
-    np.testing.assert_array_equal(first, checked(view, policy.place(view)))
+    assert after(view, policy) == after(view, policy)
 
 
 # Placement by learned weights, for completion times alone.
 
 
-def layers(names, **weights):
-    """One hidden unit that adds up some features with their weights."""
-    first = np.zeros((len(names), 1))
-    for name, weight in weights.items():
-        first[names.index(name), 0] = weight
-    return Layers(first, np.zeros(1), np.ones((1, 1)), np.zeros(1), np.ones(1))
-
-
-def networks(**weights):
-    return Networks(layers(JOB_FEATURES, **weights), layers(HOST_FEATURES, gpu=-1.0))
-
-
-@pytest.mark.parametrize(("sign", "expected"), [(1.0, [QUEUED, 0]), (-1.0, [0, QUEUED])])
-def test_weights_say_which_job_comes_first(sign, expected):
-    jobs = jobs_of(TaskJob(gpu=0.8, iterations=100.0), TaskJob(gpu=0.8, iterations=5000.0))
-    view = view_of(jobs, cluster_of(1, 1))
-    policy = make_policy("device_rl", networks(remaining=sign), {})
-    assert policy.name == "device_rl"
-    assert checked(view, policy.place(view)).tolist() == expected
-
-
 def test_nothing_leaves_overloaded_servers():
     jobs = jobs_of(TaskJob(gpu=0.7), TaskJob(gpu=0.7))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0])
-    assert checked(view, device_rl(networks()).place(view)).tolist() == [0, 0]
+    assert after(view, device_rl(quietest())) == [0, 0]
 
 
 def test_nobody_gives_way_to_a_far_more_urgent_job():
     jobs = jobs_of(TaskJob(gpu=0.8, urgency=1.0, iterations=5000.0), TaskJob(gpu=0.8, urgency=10.0, iterations=10.0))
     view = view_of(jobs, cluster_of(1, 1), gpu_of=[0, QUEUED])
-    assert checked(view, MlfRl(networks()).place(view)).tolist() == [QUEUED, 0]
-    assert checked(view, device_rl(networks()).place(view)).tolist() == [0, QUEUED]
+    assert after(view, MlfRl(quietest())) == [QUEUED, 0]
+    assert after(view, device_rl(quietest())) == [0, QUEUED]
     assert not find_policy("device_rl").preempts
 
 
 def test_servers_are_filled_as_far_as_is_set():
     jobs = jobs_of(TaskJob(gpu=0.5), TaskJob(gpu=0.5))
     view = view_of(jobs, cluster_of(1, 1))
-    assert checked(view, device_rl(networks()).place(view)).tolist() == [0, 0]
-    assert checked(view, device_rl(networks(), 0.9).place(view)).tolist() == [0, QUEUED]
+    assert after(view, device_rl(quietest())) == [0, 0]
+    assert after(view, device_rl(quietest(), 0.9)) == [0, QUEUED]
 
 
 # Rows of servers for a task, and jobs placed whole by a network.
 
-LIMITS = MlfHSettings().limits
+LIMITS = limits_of(0.9, 0.9)
 
 
 def hosts_of(view, task):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.priorities import (
-    SHORTEST,
     Weights,
     job_order,
     learning_worth,
@@ -104,7 +104,7 @@ def test_no_unit_of_time_decides(view, unit, sums):
 @given(task_views())
 def test_shortest_remaining_time_first_is_the_reciprocal_of_what_remains(view):
     left_s = np.maximum((view.limit - view.done) * view.jobs.iteration_s, 60.0)
-    order = job_order(view, task_priorities(view, SHORTEST))
+    order = job_order(view, task_priorities(view, make_policy("srtf").settings))
     assert (np.diff(left_s[order]) >= -1e-9 * left_s[order][1:]).all()
 
 

@@ -12,6 +12,7 @@ from jobcast.domain.tasks import MEMORY, QUEUED, by_sender
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.packing import limits_of
 from jobcast.schedulers.tasks.stragglers import MOVE, Plan, Spells, expected_s, seen_slowness, without_copies
+from tests.contract.tasks import Recorder
 from tests.simulator.laws.test_stragglers import SECOND
 from tests.simulator.tasks.task_cases import (
     TaskJob,
@@ -189,33 +190,19 @@ def test_loads_without_copies_are_those_of_the_tasks():
     assert np.allclose(without_copies(copied).gpu_load, view.gpu_load)
 
 
-class Watching:
-    """Keeps what a policy saw and said."""
-
-    def __init__(self, policy):
-        self.policy, self.name, self.seen = policy, policy.name, []
-
-    def decide(self, view):
-        from jobcast.domain.tasks import TaskView
-
-        seen, decided = view.facts(TaskView), self.policy.decide(view)
-        self.seen.append((seen.copy_of.copy(), seen.gpu_of.copy(), seen.load.copy(), seen.active.copy(), decided))
-        return decided
-
-
 @FEW
 @given(workloads(roomy=True), st.integers(0, 99), st.sampled_from(["move", "replicate", "both"]))
 def test_what_every_run_keeps_to(case, seed, way):
     jobs, cluster = case
     how = {"seed": seed, "stragglers": 0.4, "straggler_factor": 3.0, "straggler_h": 0.2, "round_s": ROUND_S}
-    policy = Watching(make_policy("mlf_h", None, {"slow_servers": way}))
+    policy = Recorder(make_policy("mlf_h", None, {"slow_servers": way}))
     log = replay_tasks(workload_of(*case), policy, **how)
     assert np.isfinite(log.end_s).all()
-    for copy_of, gpu_of, load, active, decided in policy.seen:
-        assert (load[:, MEMORY] <= cluster.capacity[:, MEMORY] * (1 + 1e-9)).all()
-        copied = copy_of != QUEUED
-        assert (gpu_of[copied] != QUEUED).all()
-        assert np.isin(jobs.job_of[copied], active).all()
+    for view, decided, _ in policy.seen:
+        assert (view.load[:, MEMORY] <= cluster.capacity[:, MEMORY] * (1 + 1e-9)).all()
+        copied = view.copy_of != QUEUED
+        assert (view.gpu_of[copied] != QUEUED).all()
+        assert np.isin(jobs.job_of[copied], view.active).all()
         assert way != "move" or not (copied.any() or decided.copies)
     again = replay_tasks(workload_of(*case), make_policy("mlf_h", None, {"slow_servers": way}), **how)
     assert np.array_equal(log.end_s, again.end_s)

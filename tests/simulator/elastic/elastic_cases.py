@@ -10,6 +10,8 @@ from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.schedulers.policies import ELASTIC
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 
 WIDTH = 16
 LINEAR = np.arange(WIDTH + 1.0)
@@ -65,6 +67,12 @@ class Case:
     def log(self, policy: ElasticPolicy, *, predict=False):
         """A finished run."""
         return replay_elastic(self.run(policy), predict=predict)
+
+    def simulation(self, policy, *, size_s=None, origin_s=0.0, **options) -> Simulation:
+        """The same in the one loop, at its beginning; `size_s`: what jobs really are."""
+        size_s = self.jobs.size_s if size_s is None else size_s
+        law = Speedup(self.jobs, size_s, self.cluster.preempt_s, origin_s)
+        return Simulation(elastic_workload(self.jobs, size_s, self.cluster, origin_s), policy, law=law, **options)
 
 
 def cluster_of(*capacity, nodes=(), preempt_s=0.0):

@@ -9,10 +9,8 @@ import pytest
 from jobcast.pipelines.experiments.completion_meters import AtSubmission
 from jobcast.schedulers.elastic.config import parse_config
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
-from jobcast.simulator.engine import replay
-from jobcast.simulator.laws.speedup import Speedup, elastic_workload
-from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
+from jobcast.simulator.elastic.run import replay_elastic
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
 GPUS = 64
 JOBS = 301
@@ -50,11 +48,9 @@ def policy(name, folder):
 @pytest.mark.parametrize("name", NAMES)
 def test_copies_of_the_engine_forecast_what_is_forecast_there(name, folder):
     jobs = first_jobs(folder, JOBS)
-    rule, cluster = policy(name, folder), cluster_of(GPUS)
-    watch = AtSubmission()
-    workload, law = elastic_workload(jobs, jobs.size_s, cluster), Speedup(jobs, jobs.size_s)
-    log = replay(workload, rule, law=law, meters=[watch])
-    twin = replay_elastic(ElasticReplay(jobs, jobs.size_s, cluster, rule), predict=True)
+    rule, case, watch = policy(name, folder), Case(jobs, cluster_of(GPUS)), AtSubmission()
+    log = case.simulation(rule, meters=[watch]).run().log()
+    twin = case.log(rule, predict=True)
     assert not watch.failed
     assert log.columns["predicted_end_s"] == pytest.approx(twin.columns["predicted_end_s"], abs=1e-6, rel=0)
     measured = pl.read_csv(folder / f"measured_0e4a51_{name}.csv")["predicted_jct_s"].to_numpy()
@@ -63,26 +59,25 @@ def test_copies_of_the_engine_forecast_what_is_forecast_there(name, folder):
 
 @pytest.fixture(scope="module", params=NAMES)
 def played(request, folder):
-    """Name, log with forecasts, the published figures."""
+    """Log with forecasts, the published figures."""
     jobs = first_jobs(folder, JOBS)
-    run = ElasticReplay(jobs, jobs.size_s, cluster_of(GPUS), policy(request.param, folder))
-    measured = pl.read_csv(folder / f"measured_0e4a51_{request.param}.csv")
-    return request.param, replay_elastic(run, predict=True), measured
+    log = Case(jobs, cluster_of(GPUS)).log(policy(request.param, folder), predict=True)
+    return log, pl.read_csv(folder / f"measured_0e4a51_{request.param}.csv")
 
 
 def test_every_job_ends_when_it_does_there(played):
-    _, log, measured = played
+    log, measured = played
     assert log.end_s - log.submit_s == pytest.approx(measured["completion_time_s"].to_numpy(), abs=1e-3, rel=0)
 
 
 def test_every_job_is_forecast_to_end_when_it_is_there(played):
-    _, log, measured = played
+    log, measured = played
     predicted_s = log.columns["predicted_end_s"] - log.submit_s
     assert predicted_s == pytest.approx(measured["predicted_jct_s"].to_numpy(), abs=1e-3, rel=0)
 
 
 def test_fair_finish_times_are_those_found_there(played):
-    _, log, measured = played
+    log, measured = played
     fair_s = log.columns["work_s"] / np.minimum(GPUS / log.columns["contention_events"], log.gpus)
     assert fair_s == pytest.approx(measured["fair_finish_time_s"].to_numpy(), abs=1e-3, rel=0)
 
@@ -91,8 +86,7 @@ def test_fair_finish_times_are_those_found_there(played):
 def test_themis_is_forecast_as_well_as_there(folder, pending_lease, error_percent):
     """100 jobs: with the lease that is running kept in the forecast, and without it."""
     jobs = first_jobs(folder, 100)
-    themis = make_policy("elastic_themis")
-    run = ElasticReplay(jobs, jobs.size_s, cluster_of(GPUS), themis, pending_lease=pending_lease)
+    run = Case(jobs, cluster_of(GPUS)).run(make_policy("elastic_themis"), pending_lease=pending_lease)
     log = replay_elastic(run, predict=True)
     predicted_s = log.columns["predicted_end_s"] - log.submit_s
     error = 100.0 * np.abs(log.end_s - log.columns["predicted_end_s"]) / predicted_s

@@ -16,6 +16,7 @@ from jobcast.simulator.workload import Workload
 
 PRICE_EUR_KWH = 0.172
 PUE = 1.33
+PERIOD_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def workload_of(jobs, cluster, true_s=None):
 class Told(WholeSchedule):
     """A policy of this folder's, which keeps what it saw and knows jobs by their place among all of them."""
 
-    def __init__(self, policy, period_s=300.0, on_events=True, restart_s=0.0):
+    def __init__(self, policy, period_s=PERIOD_S, on_events=True, restart_s=0.0):
         super().__init__(policy.schedule, policy.name, period_s, on_events, restart_s)
         self.started = None
 
@@ -148,7 +149,7 @@ class Told(WholeSchedule):
         )
 
 
-def metered(world, policy, *, period_s=300.0, on_events=True, snapshot_epochs=1, restart_s=0.0, progress=None):
+def metered(world, policy, *, period_s=PERIOD_S, on_events=True, snapshot_epochs=1, restart_s=0.0, progress=None):
     """The log of a run, and what the engine metered node by node."""
     if not isinstance(policy, WholeSchedule):
         policy = Told(policy, period_s=period_s, on_events=on_events, restart_s=restart_s)
@@ -164,18 +165,7 @@ def replayed(world, policy, **settings):
 
 
 def view_of(
-    jobs,
-    cluster,
-    *,
-    now_s=None,
-    active=None,
-    node_of=None,
-    gpus_of=None,
-    left=None,
-    left_saved=None,
-    started=None,
-    restart_s=0.0,
-    period_s=300.0,
+    jobs, cluster, *, now_s=None, active=None, node_of=None, gpus_of=None, left=None, left_saved=None, restart_s=0.0
 ):
     """A view; by default at the last submission, all jobs active, waiting and at their beginning.
 
@@ -198,9 +188,9 @@ def view_of(
         gpus_of=gpus_of.astype(np.int64),
         left=left,
         left_saved=np.array(left_saved, dtype=float),
-        started=(node_of != POSTPONED) if started is None else np.array(started, dtype=np.bool_),
+        started=node_of != POSTPONED,
         restart_s=restart_s,
-        period_s=period_s,
+        period_s=PERIOD_S,
     )
 
 

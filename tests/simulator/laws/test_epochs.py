@@ -9,7 +9,7 @@ from jobcast.domain.elastic import ElasticView
 from jobcast.domain.energy import EpochsDone, EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool, Succession
-from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Grant
 from jobcast.domain.training import Regime, Training
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.epochs import Epochs, elastic_jobs
@@ -17,6 +17,7 @@ from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.workload import Workload
 from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import cluster_of
+from tests.simulator.pool_cases import Script
 
 WATTS = (50.0, 100.0, 150.0, 200.0, 250.0)
 NODES = cluster_of((1, WATTS[:3]), (2, WATTS), (3, WATTS[:3]))._replace(types=np.array([0, 0, 1]))
@@ -36,23 +37,6 @@ def world(*jobs, epoch_s=(TIMES, TIMES, tuple(2.0 * one for one in TIMES)), quot
     workload = Workload(list(jobs), outcomes, pools, servers=servers, successions=given.pop("successions", None))
     epochs = np.full(len(jobs), 10.0)
     return workload, Epochs(EpochTimes(epochs, np.array([epoch_s] * len(jobs))), NODES, **given)
-
-
-class Script:
-    """Grants by instant, {instant: {job: Grant, GPUs or None}}; what it saw."""
-
-    name = "script"
-
-    def __init__(self, steps):
-        self.steps, self.seen = steps, {}
-
-    def decide(self, view):
-        ids = {job.job_id: job.seq for job in view.active.values()}
-        self.seen[view.now_s] = {job.job_id: view.service(job) for job in view.active.values()}
-        told = self.steps.get(view.now_s, {})
-        wake_s = min((at_s for at_s in self.steps if at_s > view.now_s), default=inf)
-        change = {ids[name]: Grant(put) if isinstance(put, int | float) else put for name, put in told.items()}
-        return Decision(change, wake_s)
 
 
 def held(run):
@@ -295,9 +279,9 @@ def test_beyond_the_most_gpus_of_which_a_time_is_known_jobs_gain_nothing_more():
 
 
 def test_where_no_time_on_one_gpu_is_known_the_fewest_are_so_many_times_as_fast():
-    times = np.array([[[inf, 5.0, 4.0]]])
+    times = np.array([[[inf, 5.0, 4.0], [1.0, 1.0, 1.0]]])  # the other type tells nothing of the first
     jobs = [Job(0, "0", "p", 7.0, 3, min_gpus=2), Job(1, "1", "p", 9.0, 2)]
-    seen = elastic_jobs(jobs, EpochTimes(np.full(2, 10.0), np.repeat(times, 2, axis=0)), np.array([True]))
+    seen = elastic_jobs(jobs, EpochTimes(np.full(2, 10.0), np.repeat(times, 2, axis=0)), np.array([True, False]))
     assert {name: column.tolist() for name, column in seen._asdict().items()} == {
         "submit_s": [0.0, 2.0],
         "size_s": [100.0, 100.0],

@@ -1,9 +1,10 @@
 import pytest
 
+from jobcast.domain.elastic import ElasticView
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant, Trigger
-from jobcast.domain.training import Phase
+from jobcast.domain.training import Goodputs, Phase
 from jobcast.simulator.engine import Simulation, Stand
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork, Stretch, replay_goodput
 from jobcast.simulator.workload import Workload
@@ -70,6 +71,9 @@ def test_a_run_that_begins_amid_a_phase_goes_on_at_its_goodput(done, left_s):
     jobs, pool = [Job(0, "a", "all", 0.0, 3, preemptible=True)], Pool("all", 3)
     run = Simulation(Workload(jobs, [Outcome(0.0)], [pool]), Fixed([2]), law=Goodput([work]))
     run.begin(1000.0, {0: Stand(done, Grant(2), 0.0)})
+    assert run.cluster.facts(Goodputs) == {0: work.phases[int(done >= 100.0)].goodput}
+    with pytest.raises(LookupError, match="a world of goodput knows no ElasticView"):
+        run.cluster.facts(ElasticView)
     assert run.run().end_s(0) == 1000.0 + left_s
 
 

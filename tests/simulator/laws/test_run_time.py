@@ -12,10 +12,13 @@ from jobcast.domain.training import Progress, Regime, Training
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.workload import Workload
+from tests.simulator.pool_cases import Script
 
 TRAINING = Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
 REGIMES = (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 1.0))
 RUN_S = 2 * 60.0 + 3 * 40.0 + 25.0  # 265 s
+ALONE = {0.0: {"a": 1}}
+STOPPED = {**ALONE, 100.0: {"a": None}, 200.0: {"a": 1}}
 
 
 def adaptive(restart_s=0.0):
@@ -23,31 +26,15 @@ def adaptive(restart_s=0.0):
     return Workload([job], [Outcome(RUN_S, REGIMES)], [Pool("p", 1)], restart_s)
 
 
-class Watching:
-    """Does what a script says and keeps what it sees of the one job."""
-
-    name = "watching"
-
-    def __init__(self, script):
-        self.script, self.seen = script, {}
-
-    def decide(self, view):
-        for job in view.active.values():
-            self.seen[view.now_s] = view.service(job)
-            act, wake_s = self.script.get(view.now_s, (None, None))
-            if act is not None:
-                return Decision({job.seq: Grant(job.gpus) if act == "start" else None}, wake_s or inf)
-        return Decision()
-
-
 def test_a_job_left_alone_runs_through_its_regimes():
-    policy = Watching({0.0: ("start", None)})
-    log = replay(adaptive(), policy)
-    assert log.end_s.tolist() == [RUN_S]
-    assert list(policy.seen) == [0.0, 120.0, 240.0]  # arrival, two changes of regime; at its end it is gone
-    assert policy.seen[0.0].progress == Progress(0.0, (Regime(10, 0.0),))
-    assert policy.seen[120.0].progress == Progress(2.0, (Regime(10, 2.0), Regime(20, 0.0)))
-    assert policy.seen[240.0].progress == Progress(5.0, (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 0.0)))
+    """Arrival, two changes of regime; at its end it is gone."""
+    policy = Script(ALONE)
+    assert replay(adaptive(), policy).end_s.tolist() == [RUN_S]
+    assert {now_s: told["a"].progress for now_s, told in policy.seen.items() if told} == {
+        0.0: Progress(0.0, (Regime(10, 0.0),)),
+        120.0: Progress(2.0, (Regime(10, 2.0), Regime(20, 0.0))),
+        240.0: Progress(5.0, (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 0.0))),
+    }
 
 
 class InTurns:
@@ -78,30 +65,28 @@ def test_starts_that_are_always_cut_short_are_found_out(monkeypatch):
 
 
 def test_every_start_costs_its_time_and_work_done_is_kept():
-    policy = Watching({0.0: ("start", 100.0), 100.0: ("stop", 200.0), 200.0: ("start", None)})
+    policy = Script(STOPPED)
     log = replay(adaptive(restart_s=20.0), policy)
     # 80 s of progress before the stop, 185 s and 20 s of starting after it.
     assert log.end_s.tolist() == [200.0 + 20.0 + RUN_S - 80.0]
-    service = policy.seen[200.0]
+    service = policy.seen[200.0]["a"]
     assert (service.held_s, service.run_s) == (100.0, 80.0)
     assert service.progress == Progress(80.0 / 60.0, (Regime(10, 80.0 / 60.0),))
     assert 200.0 + 20.0 + 40.0 in policy.seen  # the batch size changes 40 s of progress later
 
 
 def test_starts_cost_nothing_by_default():
-    policy = Watching({0.0: ("start", 100.0), 100.0: ("stop", 200.0), 200.0: ("start", None)})
-    assert replay(adaptive(), policy, law=RunTime()).end_s.tolist() == [100.0 + RUN_S]
+    assert replay(adaptive(), Script(STOPPED), law=RunTime()).end_s.tolist() == [100.0 + RUN_S]
 
 
 def test_resuming_costs_more_than_starting():
-    policy = Watching({0.0: ("start", 100.0), 100.0: ("stop", 200.0), 200.0: ("start", None)})
-    log = replay(adaptive(), policy, law=RunTime(restart_s=20.0, resume_s=7.0))
+    log = replay(adaptive(), Script(STOPPED), law=RunTime(restart_s=20.0, resume_s=7.0))
     assert log.end_s.tolist() == [200.0 + 20.0 + 7.0 + RUN_S - 80.0]
 
 
 def test_a_job_that_outlives_what_is_believed_may_end_any_time():
     job = Job(0, "a", "p", 0.0, 1)
-    run = Simulation(Workload([job], [Outcome(50.0)], [Pool("p", 1)]), Watching({0.0: ("start", None)})).wait(20.0)
+    run = Simulation(Workload([job], [Outcome(50.0)], [Pool("p", 1)]), Script(ALONE)).wait(20.0)
     ends_s = [run.fork(lambda job, run_s=run_s: run_s).run().end_s(0) for run_s in (10.0, 20.0, 30.0)]
     assert ends_s == pytest.approx([20.001, 20.001, 30.0], abs=1e-9)
     assert run.run().end_s(0) == 50.0
@@ -109,7 +94,7 @@ def test_a_job_that_outlives_what_is_believed_may_end_any_time():
 
 def test_what_is_believed_of_a_training_job_goes_on_at_the_batch_size_that_it_has():
     """At 140 s it has done two epochs at 10, and 20 of 40 s of its third at 20; in truth 40 comes at 240 s."""
-    run = Simulation(adaptive(), Watching({0.0: ("start", None)})).wait(140.0)
+    run = Simulation(adaptive(), Script(ALONE)).wait(140.0)
     believed = run.fork(lambda job: 260.0).wait(250.0)
     done = (Regime(10, 2.0), Regime(20, 130.0 / 40.0))
     assert believed.law.service(believed, believed.jobs[0]).progress == Progress(2.0 + 130.0 / 40.0, done)
@@ -118,9 +103,9 @@ def test_what_is_believed_of_a_training_job_goes_on_at_the_batch_size_that_it_ha
 
 
 def test_a_stop_within_the_start_gains_nothing():
-    policy = Watching({0.0: ("start", 15.0), 15.0: ("stop", 30.0), 30.0: ("start", None)})
+    policy = Script({0.0: {"a": 1}, 15.0: {"a": None}, 30.0: {"a": 1}})
     log = replay(adaptive(restart_s=20.0), policy)
-    assert policy.seen[30.0].run_s == 0.0
+    assert policy.seen[30.0]["a"].run_s == 0.0
     assert log.end_s.tolist() == [30.0 + 20.0 + RUN_S]
 
 

@@ -338,6 +338,11 @@ def checked(view, decided):
     return gpu_of
 
 
+def after(view, policy):
+    """Where tasks are after a policy's decision, checked."""
+    return checked(view, policy.place(view)).tolist()
+
+
 def workload_of(rows, cluster, *, metric=None, model_mb=500.0, iterations=None):
     """A workload that the engine replays: TaskJob rows or TaskJobs; curves as of `curve_at` where none are given."""
     jobs = rows if isinstance(rows, TaskJobs) else jobs_of(*rows)

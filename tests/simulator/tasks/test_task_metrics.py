@@ -6,22 +6,16 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from jobcast.domain.jobs import Pool
 from jobcast.domain.law import TASKS
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import Spans
 from jobcast.simulator.metrics import figures
+from tests.scenarios import log_of
 
-LOG = RunLog(
-    policy="by hand",
-    pools=(Pool("all", 4),),
-    submit_s=np.array([1000.0, 1000.0, 1100.0, 1300.0]),
-    start_s=np.array([1000.0, 1060.0, 1120.0, nan]),
-    end_s=np.array([1200.0, 1400.0, 1200.0, 1500.0]),
-    duration_s=np.full(4, 100.0),
-    gpus=np.ones(4, dtype=np.int64),
-    pool=np.zeros(4, dtype=np.int64),
+LOG = log_of(
+    [1000.0, 1000.0, 1100.0, 1300.0],
+    [1000.0, 1060.0, 1120.0, nan],
+    [1200.0, 1400.0, 1200.0, 1500.0],
     preemptions=np.array([1, 0, 0, 0]),
-    dedicated=np.ones(4, dtype=np.bool_),
     spans=Spans(  # a on two servers, b beside itself for a while, d never
         np.array([0, 0, 2, 1, 1]),
         np.array([1000.0, 1050.0, 1120.0, 1060.0, 1200.0]),
@@ -29,7 +23,6 @@ LOG = RunLog(
         np.array([1.0, 0.5, 1.0, 1.0, 1.0]),
         np.array([0, 1, 1, 0, 1]),
     ),
-    events=10,
     law=TASKS,
     columns={
         "due_s": np.array([1200.0, 1300.0, inf, 1500.0]),
@@ -78,7 +71,7 @@ def test_figures_of_all_jobs():
 
 def test_figures_after_a_warm_up_are_of_fewer_jobs_but_one_run():
     whole, later = figures(LOG), figures(LOG, 1100.0)
-    assert (later["jobs"], later["mean_jct_s"], later["migrations"]) == (2, 150.0, 1)
+    assert (later["jobs"], later["mean_jct_s"], later["migrations"], later["preemptions"]) == (2, 150.0, 1, 0)
     assert (later["deadline_ratio"], later["accuracy_ratio"]) == (1.0, 0.0)
     assert np.isnan(later["urgent_deadline_ratio"])
     assert later["makespan_s"] == 400.0  # of the jobs that count, as of every run

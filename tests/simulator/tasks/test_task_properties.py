@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.metrics import queued_s
-from tests.contract.random_jobs import most_held
-from tests.simulator.tasks.task_cases import (
-    loads_of,
-    replay_tasks,
-    simulation_of,
-    workload_of,
-    workloads,
-)
+from tests.contract.random_jobs import check_held, check_lives
+from tests.simulator.tasks.task_cases import loads_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
 ROUND_S = 600.0
@@ -83,27 +77,41 @@ def test_iterations_done_are_the_rate_over_time(case, seed):
     assert (log.columns["done"] <= jobs.iterations).all()
 
 
-@FEW
-@given(workloads(roomy=True), st.integers(0, 99), st.sampled_from([0.0, 0.2]))
-def test_what_every_run_keeps_to(case, seed, fluctuation):
-    policy = Chaos(seed)
-    log = replay_tasks(workload_of(*case), policy, round_s=ROUND_S, fluctuation=fluctuation, seed=seed)
-    jobs, cluster = case
-    for view in policy.views:
+def check_run(log, views, jobs, cluster):
+    """What a run and its views keep to, with copies of tasks or without."""
+    for view in views:
         assert (view.load[:, MEMORY] <= cluster.capacity[:, MEMORY] * (1 + 1e-9)).all()
         load, gpu_load = loads_of(cluster, view.task_load, view.gpu_of)
-        assert np.allclose(view.load, load)
-        assert np.allclose(view.gpu_load, gpu_load)
+        more, gpu_more = loads_of(cluster, view.task_load, view.copy_of)
+        assert np.allclose(view.load, load + more)
+        assert np.allclose(view.gpu_load, gpu_load + gpu_more)
         queued = view.gpu_of == QUEUED
         assert np.array_equal(view.task_load[queued], jobs.demand[queued])
         assert (np.diff(view.active) > 0).all()
     held = np.maximum.reduceat(jobs.compute_s, jobs.task_of[:-1])
     assert (log.end_s >= jobs.submit_s + log.columns["done"] * held - 1e-6).all()
+    assert log.columns["used_gpu_s"].sum() <= log.total_gpus * (log.end_s.max() - jobs.submit_s.min()) * (1 + 1e-9)
+    check_held(log, nodes=np.bincount(cluster.server_of, minlength=len(cluster.capacity)))
+    check_lives(log)
+    spans = log.spans
+    rows = list(zip(spans.job.tolist(), spans.node.tolist(), spans.gpus.tolist(), strict=True))
+    ends = {(*row, until_s) for row, until_s in zip(rows, spans.until_s.tolist(), strict=True)}
+    begins = {(*row, from_s) for row, from_s in zip(rows, spans.from_s.tolist(), strict=True)}
+    assert not ends & begins, "spans are not as long as they can be"
+    assert np.array_equal(np.lexsort((spans.node, spans.job, spans.until_s)), np.arange(len(spans)))
+    assert (spans.until_s > spans.from_s).all()
+    assert (spans.node > QUEUED).all()
+
+
+@given(workloads(roomy=True), st.integers(0, 99), st.sampled_from([0.0, 0.2]))
+def test_what_every_run_keeps_to(case, seed, fluctuation):
+    policy, (jobs, cluster) = Chaos(seed), case
+    log = replay_tasks(workload_of(*case), policy, round_s=ROUND_S, fluctuation=fluctuation, seed=seed)
+    check_run(log, policy.views, jobs, cluster)
     assert (queued_s(log) + log.columns["ran_s"] <= log.jct_s + 1e-6).all()
     assert np.array_equal(log.columns["done"], policy_limits(policy, jobs))
     most_gpus = np.add.reduceat(jobs.demand[:, GPU], jobs.task_of[:-1]) * 1.4
     assert (log.columns["used_gpu_s"] <= log.columns["ran_s"] * most_gpus + 1e-6).all()
-    assert log.columns["used_gpu_s"].sum() <= log.total_gpus * (log.end_s.max() - jobs.submit_s.min()) * (1 + 1e-9)
     assert (log.columns["deadline_accuracy"] <= log.columns["accuracy"] + 1e-12).all()  # these curves rise
     assert (log.columns["accuracy"] == log.columns["deadline_accuracy"])[log.end_s <= jobs.deadline_s].all()
     assert np.isfinite(log.end_s).all()
@@ -191,22 +199,3 @@ def test_spans_are_what_decisions_leave_on_gpus(case, seed):
         else:  # whom they shared with held less until that very instant
             assert found.keys() == {key for key in wanted if key[0] not in over}
     assert queued_s(log) == pytest.approx(law.state.waited_s, abs=1e-6)
-
-
-@given(workloads(roomy=True), st.integers(0, 99))
-def test_servers_hold_what_they_have_and_spans_are_as_long_as_they_can_be(case, seed):
-    log = replay_tasks(workload_of(*case), Chaos(seed), round_s=ROUND_S, seed=seed)
-    spans, cluster = log.spans, case[1]
-    for server in range(len(cluster.capacity)):
-        here = spans.node == server
-        most = most_held(spans.from_s[here], spans.until_s[here], spans.gpus[here])
-        assert most <= (cluster.server_of == server).sum() + 1e-9
-    rows = list(zip(spans.job.tolist(), spans.node.tolist(), spans.gpus.tolist(), strict=True))
-    ends = {(*row, until_s) for row, until_s in zip(rows, spans.until_s.tolist(), strict=True)}
-    begins = {(*row, from_s) for row, from_s in zip(rows, spans.from_s.tolist(), strict=True)}
-    assert not ends & begins
-    assert np.array_equal(np.lexsort((spans.node, spans.job, spans.until_s)), np.arange(len(spans)))
-    assert (spans.until_s > spans.from_s).all()
-    assert (spans.from_s >= log.submit_s[spans.job]).all()
-    assert (spans.until_s <= log.end_s[spans.job]).all()
-    assert (spans.node > QUEUED).all()

@@ -64,6 +64,7 @@ def test_ends_that_are_one_instant_to_the_clock_keep_their_own():
     log, _ = run(rows, {0: {"put": [(0, 0), (1, 2)]}})
     assert np.diff(log.end_s).tolist() == pytest.approx([3e-7], rel=1e-3)
     assert log.end_s[0] == 75.5
+    assert log.spans.until_s.tolist() == log.end_s.tolist()
 
 
 def test_ticks_without_jobs_are_left_out():
@@ -165,8 +166,10 @@ def test_a_limit_ends_a_job_in_the_middle_or_at_once():
     log, _ = run([TaskJob()], {0: {"put": [(0, 0)], "limited": [0], "limits": [75.5]}})
     assert (log.end_s[0], log.columns["done"][0]) == (75.5, 75.5)
     assert log.columns["accuracy"][0] == pytest.approx(0.9 * (1 - np.exp(-2.1)))
-    log, policy = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"limited": [0], "limits": [60.0]}})
-    assert (log.end_s[0], log.columns["done"][0], policy.at_s) == (60.0, 60.0, [0.0, 60.0])
+    for put in ([], [(0, 3)]):  # also while it would stand still, until second 170, for 125,000 MB
+        script = {0: {"put": [(0, 0), (1, 2)]}, 60: {"put": put, "limited": [0], "limits": [60.0]}}
+        log, policy = run([TaskJob(), TaskJob(iterations=130.0)], script, model_mb=125_000.0)
+        assert (log.end_s.tolist(), log.columns["done"][0], policy.at_s) == ([60.0, 130.0], 60.0, [0.0, 60.0, 120.0])
     log, _ = run([TaskJob()], {60: {"limited": [0], "limits": [0.0]}})
     assert (log.end_s[0], log.columns["done"][0], log.columns["accuracy"][0]) == (60.0, 0.0, 0.0)
     assert np.isnan(log.start_s[0])
@@ -220,11 +223,14 @@ def test_traffic_between_servers_counts_by_iterations_done():
     assert (apart.end_s[0], beside.end_s[0]) == (pytest.approx(250.0), pytest.approx(200.0))
 
 
-def test_servers_are_overloaded_beyond_nine_tenths_of_any_resource():
-    rows = [TaskJob(workers=2, gpu=0.5, cpu=cpu, iterations=110.0) for cpu in (10.0, 14.4, 14.5)]
-    script = {0: {"put": [(0, 0), (1, 1)]}}
-    for row, overloads in zip(rows, (0, 0, 2), strict=True):  # 28.8 of 32 cores are 0.9
-        assert run([row], script)[0].totals["overloads"] == overloads
+@pytest.mark.parametrize(
+    ("cpu", "bandwidth", "overloads"),
+    [(10.0, 100.0, 0), (14.4, 100.0, 0), (14.5, 100.0, 2), (14.5, 600.0, 2)],  # 28.8 of 32 cores are 0.9
+    ids=["idle", "at the limit", "cores", "cores and network count once"],
+)
+def test_servers_are_overloaded_beyond_nine_tenths_of_any_resource(cpu, bandwidth, overloads):
+    row = TaskJob(workers=2, gpu=0.5, cpu=cpu, bandwidth=bandwidth, iterations=110.0)
+    assert run([row], {0: {"put": [(0, 0), (1, 1)]}})[0].totals["overloads"] == overloads
 
 
 def test_a_gpu_is_never_used_beyond_what_it_has():
@@ -276,10 +282,7 @@ def wrong(script, *, rows=None, **options):
         ({"put": [(0, -2)]}, "place job job-0: task 0 goes to GPU -2, of which there are 4"),
         ({"stop": [0]}, "stop job job-0: it is not running"),
         ({"stop": [1]}, "change job job-1: it is submitted only at 600.000000 s"),
-        (
-            {"stop": [7]},
-            "change job number 7: it is none of this run's jobs, or not submitted yet",
-        ),
+        ({"stop": [7]}, "change job number 7: it is none of this run's jobs, or not submitted yet"),
         ({"limited": [1], "limits": [5.0]}, "change job job-1: it is submitted only at 600.000000 s"),
         ({"limited": [0], "limits": [101.0]}, "limit job job-0: 101 iterations are more than its 100"),
         ({"limited": [0], "limits": [nan]}, "limit job job-0: nan iterations are fewer than the 0 that it has done"),
@@ -330,10 +333,13 @@ def test_jobs_left_for_ever_are_refused(script):
         *((setting, -1.0) for setting in ("round_s", "fluctuation", "restart_s", "forecast_every")),
         *((setting, 0.0) for setting in ("round_s", "forecast_every")),
         *((setting, inf) for setting in ("fluctuation", "restart_s", "forecast_every")),
+        *(("stragglers", share) for share in (-0.1, 1.1)),
+        *(("straggler_factor", factor) for factor in (0.5, inf)),
+        *(("straggler_h", hours) for hours in (0.0, inf)),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(setting, value):
-    with pytest.raises(ConfigError, match=f"{setting} is {value:g}"):
+    with pytest.raises(ConfigError, match=f"{setting} (is )?{value:g}"):
         run([TaskJob()], Fifo(), **{setting: value})
 
 

@@ -6,7 +6,6 @@ The table of models, and its formula.
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from jobcast.traces.generators.gavel import BATCH_SIZES
 from jobcast.traces.generators.mlfs_tasks import ALGORITHMS
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import SAMPLES
+from tests.scenarios import frame_of
 
 NAMES = st.lists(st.text(max_size=8), min_size=1, max_size=20, unique=True)
 
@@ -96,6 +96,5 @@ def test_beyond_a_speedup_that_fell_more_gpus_are_a_little_faster():
 def test_a_batch_gives_each_gpu_a_sample_and_no_more_than_it_must():
     model = known_models()[model_rows(["LM"])[0]]
     wide = model.batch_sizes[-1] * 16
-    frame = pl.DataFrame({"job_id": ["1"], "pool": "p", "submit_time": [0.0], "duration": [60.0], "gpus": [wide]})
-    jobs = enriched_jobs(Trace.from_frame(frame.with_columns(model=pl.lit("LM")), name="t"), EnrichConfig(), 0)
+    jobs = enriched_jobs(Trace.from_frame(frame_of([0.0], gpus=wide, model="LM"), name="t"), EnrichConfig(), 0)
     assert jobs.batch_size.tolist() == [wide]

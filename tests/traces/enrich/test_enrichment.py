@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from jobcast.traces.enrich.enrichment import SAYS, enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
+from tests.scenarios import frame_of
 from tests.shared import refused
 
 ALL = tuple(FACTS)
@@ -28,9 +28,7 @@ HOUR_S = 3600.0
 
 
 def trace_of(gpus, duration, **more):
-    count = len(gpus)
-    frame = {"job_id": [f"j{row}" for row in range(count)], "pool": "p", "submit_time": list(range(count))}
-    return Trace.from_frame(pl.DataFrame(frame | {"duration": duration, "gpus": gpus} | more), name="t")
+    return Trace.from_frame(frame_of(range(len(gpus)), duration=duration, gpus=gpus, **more), name="t")
 
 
 def columns_of(trace, facts=ALL, config=None, seed=0):
@@ -53,7 +51,7 @@ def test_facts_of_a_job_do_not_hang_on_other_jobs(jobs, seed):
 
 def test_jobs_that_no_rule_knows_the_size_of_stay_as_they_are():
     known = trace_of([2, 4], [100.0, 5000.0])
-    ids = ["j0", "cpu", "j1", "runs"]
+    ids = ["0000", "cpu", "0001", "runs"]
     mixed = trace_of([2, 0, 4, 8], [100.0, 7.0, 5000.0, None], job_id=ids, model=[None, "mine", None, None])
     made = enrich(mixed, ALL, EnrichConfig(), 3)
     assert made.assumptions["jobs"] == 2

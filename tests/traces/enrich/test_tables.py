@@ -1,7 +1,6 @@
 """Tables beside an enriched trace: what their readers make of them, by hand where it can be."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.traces.enrich.columns import EnrichConfig, enriched_jobs
@@ -21,6 +20,8 @@ from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_plain
 from jobcast.traces.tasks import read_tasks, write_tasks
 from jobcast.traces.trainings import read_throughputs
+from tests.scenarios import frame_of
+from tests.traces.test_generators_mlfs import jobs_of, longest_path
 
 CONFIG = EnrichConfig()
 OWN = {"model": ["LM", "ResNet-18", "mine"], "batch_size": [20, 64, 32], "epochs": [50, 7, 5]}
@@ -29,9 +30,8 @@ OWN_MODES = {"adaptation": ["accordion", "static", "gns"]}
 
 @pytest.fixture
 def jobs():
-    frame = {"job_id": ["a", "b", "c"], "pool": "p", "submit_time": [0, 1, 2], "duration": [600.0, 60.0, 90.0]}
-    trace = Trace.from_frame(pl.DataFrame(frame | {"gpus": [4, 1, 12]} | OWN | OWN_MODES), name="t")
-    return enriched_jobs(trace, CONFIG, 0)
+    told = {"job_id": ["a", "b", "c"], "duration": [600.0, 60.0, 90.0], "gpus": [4, 1, 12]}
+    return enriched_jobs(Trace.from_frame(frame_of([0, 1, 2], **told, **OWN, **OWN_MODES), name="t"), CONFIG, 0)
 
 
 @pytest.fixture
@@ -101,18 +101,8 @@ def test_tasks_last_for_the_duration_and_pass_their_reader(jobs, tmp_path):
     assert read.job_ids == ("a", "b", "c")
     workers = np.add.reduceat(~read.is_server, read.task_of[:-1])
     assert workers.tolist() == [4, 1, 12]
-    for row, (epochs, duration_s) in enumerate(zip(jobs.epochs, jobs.duration_s, strict=True)):
-        path_s = longest_path_s(read, row)
-        assert epochs * read.epoch_iterations[row] * path_s == pytest.approx(duration_s, rel=1e-9)
-
-
-def longest_path_s(table, row):
-    """Seconds of an iteration's longest chain of tasks: edges to later tasks are dependencies."""
-    first, after = table.task_of[row], table.task_of[row + 1]
-    ends = dict.fromkeys(range(first, after), 0.0)
-    for task in range(first, after):
-        ends[task] += table.compute_s[task]
-        for edge in range(table.edge_of[row], table.edge_of[row + 1]):
-            if table.edge_from[edge] == task and table.edge_to[edge] > task:
-                ends[table.edge_to[edge]] = max(ends[table.edge_to[edge]], ends[task])
-    return max(ends.values())
+    iterations = jobs.epochs * read.epoch_iterations
+    runs = zip(jobs_of(read), iterations, jobs.duration_s, strict=True)
+    for (tasks, edge_from, edge_to, _), times, duration_s in runs:
+        path_s = longest_path(read.compute_s[tasks], edge_from, edge_to)
+        assert times * path_s == pytest.approx(duration_s, rel=1e-9)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
+from jobcast.models.completion.job_completions import SizeForecaster
 from jobcast.pipelines.experiments.elastic.completion_prediction import NOBODY
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier, fit_sizes_at, forecast_run, knowledge
 from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, agreeing_sizes, play_futures
@@ -79,6 +79,13 @@ def test_nothing_after_an_instant_is_known_at_it(seed, factor):
     )
 
 
+def test_one_submission_says_nothing_of_gaps():
+    run = run_of(elastic_jobs_of([0.0], [5.0], [1]), gpus=8.0)
+    run.submit(1)
+    with pytest.raises(ValueError, match="at least two submissions"):
+        knowledge(run, NOBODY, None)
+
+
 def test_a_declared_job_among_drawn_ones_keeps_its_size():
     """Alone on its GPUs, 100 s of work on two of them end after 50 s, whatever others are drawn to be."""
     run = run_of(elastic_jobs_of([0.0, 10.0, 20.0], [5.0, 5.0, 100.0], [1, 1, 2]), gpus=8.0)
@@ -96,7 +103,7 @@ def test_later_arrivals_delay_jobs_under_a_preemptive_policy_alone():
     for policy, least in (("srsf", 105.0), ("elastic_fifo", 100.0)):
         run = run_of(elastic_jobs_of([0.0], [100.0], [1]), policy, gpus=1.0)
         run.submit(1)
-        known = Forecasters(None, ArrivalModel().fit(past.submit_s), past)
+        known = Forecasters(None, np.diff(past.submit_s), past)
         ends = play_futures(run, 0, known, futures=6, seed=0)
         assert ends.min() >= least
         assert (policy == "srsf") == (ends.max() > 100.0)
@@ -180,6 +187,6 @@ def test_with_declared_sizes_arrivals_are_drawn_from_running_jobs_too_and_end():
         np.ones(3),
         np.zeros(3, np.int64),
     )
-    ends = play_futures(run, 2, Forecasters(None, ArrivalModel().fit(past.submit_s), past), futures=2, seed=0)
+    ends = play_futures(run, 2, Forecasters(None, np.diff(past.submit_s), past), futures=2, seed=0)
     assert np.isfinite(ends).all()
     assert (ends > 1_150.0).all()  # the three alone take 1,150 s on one GPU; whatever arrives delays the last

@@ -1,7 +1,8 @@
 """`jobcast simulate` for schedulers of energy: figures, tables, forecasts, settings, mistakes."""
 
-import csv as csv_files
-import math
+import html
+import re
+import shlex
 
 import polars as pl
 import pytest
@@ -15,7 +16,6 @@ COLUMNS = [
     *("migrations", "energy_kwh", "energy_eur", "tardiness_s", "tardiness_eur", "deadline"),
 ]
 FEW = ("--set", "max_iterations=30")
-PRICE, PUE = 0.172, 1.33
 
 
 @pytest.fixture
@@ -30,23 +30,29 @@ def words(campaign):
     return of
 
 
-def rows_of(path):
-    with path.open() as file:
-        return list(csv_files.DictReader(file))
+def test_commands_of_pages_replay_the_rows_that_they_stand_beside(shell, campaign, tmp_path):
+    """They named no table of `--set`, nothing of how the trace is read or counted, and the report no cluster."""
+    files = ("--trace", campaign / "energy.jobs.parquet", "--cluster", campaign / "energy.yaml")
+    facts = ("--set", f"profiles={campaign / 'profiles.csv'}", *FEW, "--warmup", "0.001", "--known-after-s", "5")
+    words = (*files, "--forecasts", "oracle", *facts, "--drop-outliers", "--policies", "andreas,energy_fifo")
+    told = shell.json("backtest", *words, "--baseline", "edf", "--out", tmp_path / "out")
+    commands = commands_of(tmp_path / "out" / "report.html")
+    replays = [shell.json(*command) for command in commands]
+    kept = {one["policy"]: one for one in replays if "max_iterations" not in one["configuration"]["settings"]}
+    assert (len(commands), set(kept)) == (4, {"edf", "andreas", "energy_fifo"})
+    plain = {row["policy"]: row["figures"] for row in told["rows"] if "settings" not in row}
+    for policy, figures in plain.items():
+        assert {name: figures[name] for name in FIGURES} == {name: kept[policy][name] for name in FIGURES}
+    page = tmp_path / "choice.html"
+    shell.works("choose", *words, "--now", "edf", "--windows", 2, "--html", page)
+    assert commands_of(page) == commands
+    assert "in 2 windows, each begun anew, so its figures differ" in page.read_text(encoding="utf-8")
 
 
-def test_figures_of_a_policy_and_against_a_baseline(shell, words):
-    told = shell.json(*words("andreas", "--baseline", "edf", *FEW))
-    assert (told["policy"], told["forecasts"], told["baseline"], told["jobs"]) == ("andreas", "oracle", "edf", 24)
-    for name in FIGURES:
-        assert math.isfinite(told[name]), name
-    edf = shell.json(*words("edf"))
-    assert told["saving_pct"] == pytest.approx(100 * (1 - told["total_eur"] / edf["total_eur"]))
-    assert told["total_eur"] == pytest.approx(told["energy_eur"] + told["tardiness_eur"])
-    assert told["energy_eur"] == pytest.approx(told["energy_kwh"] * PRICE * PUE)
-    assert {"speedup_mean", "speedup_gmean", "speedup_p5", "speedup_p95", "slowed_pct"} <= set(told)
-    assert told["inputs"]["profiles"]["sha256"] != told["inputs"]["trace"]["sha256"]
-    assert told["models"] == {}
+def commands_of(page):
+    """The command lines of `simulate` on a page, without the name of the program."""
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    return sorted({tuple(shlex.split(line)[1:]) for line in re.findall(r'"(jobcast simulate [^"]*)"', text)})
 
 
 def test_an_invoice_charges_all_energy(shell, words, tmp_path):
@@ -75,43 +81,26 @@ def test_random_numbers_hang_on_no_clock(shell, words, campaign, tmp_path, shift
         assert (then[name].to_numpy() - now[name].to_numpy()).tolist() == pytest.approx([shift_s] * len(now), abs=2e-6)
 
 
-def test_one_row_a_job_and_stretches_that_agree_with_it(shell, words, tmp_path):
+def test_one_row_a_job_and_stretches_that_agree_with_it(shell, words):
     told = shell.json(*words("andreas", *FEW, "--out", "jobs.csv", "--set", "segments=segments.csv"))
-    rows = rows_of(tmp_path / "jobs.csv")
-    assert list(rows[0])[:8] == COLUMNS[:8]
-    assert set(COLUMNS) < set(rows[0])
-    assert len(rows) == 24
-    assert sum(float(row["energy_eur"]) for row in rows) == pytest.approx(told["energy_eur"], rel=1e-4)
-    assert sum(float(row["tardiness_eur"]) for row in rows) == pytest.approx(told["tardiness_eur"], abs=1e-4)
-    by_job = {row["job_id"]: row for row in rows}
-    segments = rows_of(tmp_path / "segments.csv")
-    assert list(segments[0]) == ["job_id", "node", "gpus", "from", "until"]
-    for job_id, row in by_job.items():
-        mine = [one for one in segments if one["job_id"] == job_id]
-        assert min(float(one["from"]) for one in mine) == pytest.approx(float(row["start_time"]), abs=1e-5)
-        assert max(float(one["until"]) for one in mine) == pytest.approx(float(row["end_time"]), abs=1e-5)
-        assert len(mine) == 1 + int(row["migrations"]) + int(row["preemptions"])
-    first = rows[0]["job_id"]
+    names = {"job_id": pl.String}
+    rows, segments = (pl.read_csv(f"{name}.csv", schema_overrides=names) for name in ("jobs", "segments"))
+    assert rows.columns[:8] == COLUMNS[:8]
+    assert set(COLUMNS) < set(rows.columns)
+    assert len(rows) == rows["job_id"].n_unique() == 24
+    assert rows["energy_eur"].sum() == pytest.approx(told["energy_eur"], rel=1e-4)
+    assert rows["tardiness_eur"].sum() == pytest.approx(told["tardiness_eur"], abs=1e-4)
+    assert segments.columns == ["job_id", "node", "gpus", "from", "until"]
+    for row in rows.to_dicts():
+        mine = segments.filter(job_id=row["job_id"])
+        assert mine["from"].min() == pytest.approx(row["start_time"], abs=1e-5)
+        assert mine["until"].max() == pytest.approx(row["end_time"], abs=1e-5)
+        assert len(mine) == 1 + row["migrations"] + row["preemptions"]
+    first = rows["job_id"][0]
     held = shell.json("explain", "--out", "jobs.csv", "--job", first)["held"]
-    assert sum(one["gpus"] * (one["until_s"] - one["from_s"]) for one in held) == pytest.approx(
-        sum(int(one["gpus"]) * (float(one["until"]) - float(one["from"])) for one in segments if one["job_id"] == first)
-    )
-    assert {one["node"] for one in segments} <= {f"node-{at}" for at in range(1, 5)}
-
-
-def test_prices_of_the_command_line(shell, words):
-    plain, dear = (shell.json(*words("edf", *more)) for more in ((), ("--set=price_eur_kwh=0.5", "--set=pue=2")))
-    assert dear["energy_eur"] == pytest.approx(dear["energy_kwh"])
-    assert dear["inputs"]["pue"] == 2.0
-    assert plain["inputs"]["pue"] == PUE
-
-
-def test_the_mechanism_can_be_set(shell, words):
-    alone = shell.json(*words("edf", "--set", "on_events=false", "--set", "period_s=600"))
-    plain = shell.json(*words("edf"))
-    assert alone["mean_wait_s"] > plain["mean_wait_s"]
-    slow = shell.json(*words("andreas", *FEW, "--set", "restart_s=200", "--set", "snapshot_epochs=3"))
-    assert slow["jobs"] == 24
+    gpu_s = segments.filter(job_id=first).select((pl.col("gpus") * (pl.col("until") - pl.col("from"))).sum()).item()
+    assert sum(one["gpus"] * (one["until_s"] - one["from_s"]) for one in held) == pytest.approx(gpu_s)
+    assert set(segments["node"]) <= {f"node-{at}" for at in range(1, 5)}
 
 
 def test_what_profiling_takes_is_told(shell, words):
@@ -121,16 +110,6 @@ def test_what_profiling_takes_is_told(shell, words):
     assert 0 < asked["profiling_gpu_h"] <= asked["profiles"] * 2 * 30 / 3600
     assert asked["mean_wait_s"] > plain["mean_wait_s"]
     assert "setting profile_s must be" in shell.refuses(*words("edf", "--set", "profile_s=-1"))
-
-
-def test_from_generate_to_simulate(shell, tmp_path):
-    out = ("--out", "a.parquet", "--profiles-out", "p.sqlite", "--cluster-out", "c.yaml")
-    shell.works("trace", "generate", "armida", *out)
-    files = ("--trace", "a.parquet", "--cluster", "c.yaml", "--set", "profiles=p.sqlite")
-    asked = ("--policy", "andreas", "--forecasts", "oracle", "--set", "segments=s.csv", *FEW)
-    told = shell.json("simulate", *files, *asked)
-    assert (told["jobs"], told["late_pct"], told["tardiness_eur"]) == (8, 0.0, 0.0)
-    assert {row["node"] for row in rows_of(tmp_path / "s.csv")} <= {"armida-05", "armida-06", "armida-07"}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from jobcast.pipelines.experiments.sources import Ask, Registered
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
+from tests.shared import refused
 
 CLUSTER = """
 nodes:
@@ -87,12 +88,9 @@ def test_due_dates_and_weights_with_gaps(nodes, jobs, profiles):
 def test_a_job_that_can_run_nowhere_is_named(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7,32", "b,p,0,10,1,m,7,64", "c,p,0,10,1,m,7,64")
     table = profiles("m,32,t4,1,20", "m,64,k80,1,20", "m,64,t4,4,9")
-    with pytest.raises(TraceError) as refused:
-        energy_jobs(cut_scenario(trace, nodes), profiles=table)
-    line = str(refused.value)
+    line = refused(TraceError, "", energy_jobs, cut_scenario(trace, nodes), profiles=table)
     for part in ("job b (model m, batch size 64)", "k80, t4", "v100, t4", "(1 more such jobs)"):
         assert part in line
-    assert "\n" not in line
 
 
 def test_noise_is_drawn_by_seed_job_kind_and_gpus():
@@ -134,7 +132,7 @@ def registered(monkeypatch):
     """Registers a version that knows nothing but the prior; what it says it was trained on is given."""
 
     def put(sha256="another", models=(), model=None):
-        version = SimpleNamespace(version=7, trace_sha256=sha256, train_until_s=0.0)
+        version = SimpleNamespace(name="epoch-time", version=7, trace_sha256=sha256, train_until_s=0.0)
         model = EpochTime.untrained() if model is None else model
         monkeypatch.setattr(EpochTime, "models_", property(lambda self: tuple(models)))
         monkeypatch.setattr(forecasting, "registered", lambda *asked: Registered(version, model))
@@ -172,8 +170,7 @@ def test_points_that_are_named_are_believed_as_they_are(scenario, registered, tm
 def test_a_model_without_a_point_is_named(scenario, registered, tmp_path):
     registered()
     write_profiles(scenario.facts.profiles.frame.filter(pl.col("model") != "ConvNet"), tmp_path / "known.csv")
-    with pytest.raises(TraceError, match="model ConvNet has no known point"):
-        believed(scenario, tmp_path, known=tmp_path / "known.csv")
+    refused(TraceError, "model ConvNet has no known point", believed, scenario, tmp_path, known=tmp_path / "known.csv")
 
 
 def test_a_version_of_the_same_profiles_is_refused_unless_it_is_allowed(scenario, registered, tmp_path):

@@ -7,6 +7,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.law import SPEEDUP
 from jobcast.pipelines.experiments.search.evaluation import Journal, parse_objectives, values_of
 from tests.scenarios import log_of
+from tests.shared import refused
 
 
 def test_values_by_hand():
@@ -33,9 +34,7 @@ def test_values_by_hand():
     ],
 )
 def test_what_is_refused(text, told):
-    with pytest.raises(ConfigError, match=told) as caught:
-        parse_objectives(text)
-    assert "\n" not in str(caught.value)
+    refused(ConfigError, told, parse_objectives, text)
 
 
 def test_what_is_noted_is_known_to_the_next(tmp_path):

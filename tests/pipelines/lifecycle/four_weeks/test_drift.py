@@ -30,6 +30,7 @@ from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring
+from jobcast.pipelines.lifecycle.replay_judges import Window
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.table_files import write_trace
@@ -119,12 +120,12 @@ def test_the_bin_of_a_job_that_outlives_the_last_edge_is_known_when_it_does(regi
 
 def test_what_lies_between_the_training_and_the_weeks_looked_at_is_no_silence(run, trace):
     """Jobs come every day; it was "no job was submitted for 7.0 days", as those of the week between were left out."""
-    told = drift(("job-duration", None), trace, parse_time("2024-01-22"), None, home=run.home).result
+    told = drift(("job-duration", None), Window(trace, parse_time("2024-01-22")), home=run.home).result
     assert [week["verdict"] for week in told["weeks"]] == [FINE]
     # Without that week's jobs there is a silence, and it is told.
     gone = trace.between(None, parse_time("2024-01-15")), trace.between(parse_time("2024-01-22"), None)
     holed = replace(trace, jobs=pl.concat([one.jobs for one in gone]))
-    told = drift(("job-duration", None), holed, parse_time("2024-01-22"), None, home=run.home).result
+    told = drift(("job-duration", None), Window(holed, parse_time("2024-01-22")), home=run.home).result
     assert told["weeks"][0]["verdict"] == CHECK
     assert told["weeks"][0]["reasons"][0].startswith("no job was submitted for 7.")
 
@@ -149,7 +150,7 @@ def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
     assert json.loads(Path("drift/drift.json").read_text()) == told
     assert page == render_drift(told)
     week = told["weeks"][0]
-    assert 0 < week["jobs"] < len(read(run))
+    assert 0 < week["jobs"] < len(pl.read_parquet(run.trace))
     assert week["inputs"]["psi"] == max(week["inputs"]["by_feature"].values()) or week["inputs"]["moved"]
     for block in week["blocks"].values():
         assert block["n"] == sum(one["n"] for one in block["by_pool"].values())
@@ -172,10 +173,6 @@ def test_rolling_back_is_said_where_the_champion_of_before_is_better_and_mends_i
     assert (mended["version"], mended["verdict"], mended["advice"]["command"]) == (1, FINE, None)
 
 
-def read(run):
-    return pl.read_parquet(run.trace)
-
-
 def test_switches_are_written_for_sia(shell, run):
     words = ("drift", "will-jobs-arrive", "--trace", run.trace, "--switches-out", "off.csv")
     told = shell.json(*words, "--most-missed", 0, "--least-arrivals", 1)
@@ -190,9 +187,9 @@ def test_switches_are_written_for_sia(shell, run):
 def test_switches_up_to_a_week_do_not_depend_on_later_weeks(run, trace):
     rule = SwitchRule(0.05, 14.0, 5)
     reference = ("will-jobs-arrive", None)
-    early = drift(reference, trace, parse_time("2024-01-15"), parse_time("2024-01-22"), home=run.home, rule=rule)
-    late = drift(reference, trace, parse_time("2024-01-15"), None, home=run.home, rule=rule)
-    until = parse_time("2024-01-22")
+    since, until = parse_time("2024-01-15"), parse_time("2024-01-22")
+    early = drift(reference, Window(trace, since, until), home=run.home, rule=rule)
+    late = drift(reference, Window(trace, since), home=run.home, rule=rule)
     assert early.switches
     assert early.switches == tuple(one for one in late.switches if one.from_s <= until)
 

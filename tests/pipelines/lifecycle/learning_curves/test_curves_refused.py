@@ -8,13 +8,6 @@ NAME = "accuracy-curve"
 CURVES = "app,batch_size,epoch,metric"
 
 
-def test_a_file_that_cannot_be_read(shell, csv):
-    path = csv("a,32,1,high", name="curves.csv", header=CURVES)
-    for command, *more in (("train",), ("evaluate",), ("predict", "--epochs", "9")):
-        line = shell.refuses(command, NAME, "--trace", path, *more)
-        assert "curves.csv, row 2, column metric: must be a number, got 'high'" in line, command
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -11,6 +11,7 @@ from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.job_rows import curve_table_rows
 from jobcast.pipelines.lifecycle.learning_curves import FILE, fingerprint, held_out, read_trained, write_trained
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
+from tests.shared import refused
 
 
 @dataclass
@@ -158,5 +159,4 @@ def test_they_are_kept_in_an_order_of_their_own(tmp_path):
 def test_a_damaged_file_is_named(tmp_path, text):
     if text is not None:
         (tmp_path / FILE).write_text(text)
-    with pytest.raises(RegistryError, match=f"{FILE}: cannot be read .* train the predictor again"):
-        read_trained(tmp_path)
+    refused(RegistryError, f"{FILE}: cannot be read .* train the predictor again", read_trained, tmp_path)

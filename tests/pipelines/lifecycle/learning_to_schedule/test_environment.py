@@ -16,11 +16,12 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEU
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import LARGEST, Scheduling
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import AFTER_S, UNSCALED, TaskCourse
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.workload import Workload
 from jobcast.testing import world
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
+from tests.shared import refused
 
 COLUMNS = {QUEUE: len(QUEUE_FEATURES)}
 ROWS = [(0.0, 10.0, 1), (0.0, 20.0, 1), (0.0, 30.0, 1)]
@@ -66,7 +67,7 @@ def test_a_course_that_lasts_too_long_is_truncated():
     plain = small_workload(6)
     longer = plain.jobs._replace(compute_s=plain.jobs.compute_s * 1e4)
     slow = type(plain)(longer, plain.truth, plain.cluster, plain.job_ids)
-    env = Scheduling(lambda rng: TaskCourse(slow, UNSCALED, MlfHSettings(), seed=1), FEATURES, 64, BETAS)
+    env = Scheduling(lambda rng: TaskCourse(slow, UNSCALED, HeuristicSettings(), seed=1), FEATURES, 64, BETAS)
     _, info = env.reset(seed=0)
     over = cut = False
     while not (over or cut):
@@ -85,8 +86,7 @@ def test_what_is_seen_tells_the_choice():
 
 
 def test_options_are_refused():
-    with pytest.raises(ConfigError, match="reset knows no option jobs"):
-        env_of(ROWS).reset(options={"jobs": 3})
+    refused(ConfigError, "reset knows no option jobs", env_of(ROWS).reset, options={"jobs": 3})
 
 
 def test_without_gymnasium_one_line_says_what_to_install(monkeypatch):

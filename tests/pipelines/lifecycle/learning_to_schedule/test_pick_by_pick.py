@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 from jobcast.domain.tasks import QUEUED
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import HOSTS, JOBS, Picking
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import as_taught, best
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import networks_of
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 
 def picked(view, choose):
-    picks, heads, answer = Picking(view, MlfHSettings()).picks(), [], None
+    picks, heads, answer = Picking(view, HeuristicSettings()).picks(), [], None
     while True:
         try:
             choice = picks.send(answer)

@@ -12,15 +12,15 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
     TaskCourses,
     scale_of,
 )
-from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlfs_settings import HeuristicSettings
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import figures
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import replay_tasks
 
-SETTINGS = MlfHSettings()
+SETTINGS = HeuristicSettings()
 WORKLOAD = small_workload()
 
 

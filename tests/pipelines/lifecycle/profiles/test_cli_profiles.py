@@ -5,6 +5,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.lifecycle.profile_tables import ImportSettings, import_profiles, parse_samples
 from jobcast.traces.profiles import read_profiles, write_profiles
+from tests.shared import refused
 
 NAME = "epoch-time"
 
@@ -70,14 +71,14 @@ def test_a_completed_table(shell, run, tmp_path):
     [
         (("train", "--from", "0"), "--from: does not go with the predictor epoch-time"),
         (("evaluate", "--prefix", "0.2"), "--prefix: goes with the predictor accuracy-curve"),
-        (("evaluate", "--set", "model=A"), "--set model: epoch-time knows plan, batch, job, draws"),
+        (("evaluate", "--set", "model=A"), "epoch-time: setting model: not known; known: batch, draws, job, plan"),
         (("evaluate", "--set", "plan=best"), "plan best: is not known"),
-        (("evaluate", "--set", "job=day"), "--set job=day: must be model or batch-size"),
-        (("evaluate", "--set", "draws=x"), "--set draws=x"),
+        (("evaluate", "--set", "job=day"), "setting job must be model or batch-size, got day"),
+        (("evaluate", "--set", "draws=x"), "setting draws must be a whole number >= 0, got x"),
         (("evaluate", "--points", "4"), "Invalid value for '--points'"),
         (("predict", "--set", "model=unheard"), "model unheard has no profile"),
-        (("predict", "--set", "gpus=many"), "--set gpus=many: must be a whole number"),
-        (("predict", "--set", "speed=1"), "--set speed: epoch-time knows"),
+        (("predict", "--set", "gpus=many"), "setting gpus must be a whole number >= 1, got many"),
+        (("predict", "--set", "speed=1"), "setting speed: not known; known: batch, batch_size,"),
         (("predict", "--at", "0"), "--at: does not go with the predictor epoch-time"),
     ],
 )
@@ -141,9 +142,7 @@ def test_imports_that_are_refused(csv, tmp_path):
         import_profiles([steps], tmp_path / "p.csv", ImportSettings())
     with pytest.raises(TraceError, match="of no format that is known"):
         import_profiles([csv("1,2", header="a,b")], tmp_path / "p.csv", ImportSettings())
-    with pytest.raises(ConfigError, match="--format guess"):
-        import_profiles([steps], tmp_path / "p.csv", ImportSettings("guess"))
+    refused(ConfigError, "--format guess", import_profiles, [steps], tmp_path / "p.csv", ImportSettings("guess"))
     assert not (tmp_path / "p.csv").exists()
     for pair in ("bert", "bert=", "bert=0", "bert=many"):
-        with pytest.raises(ConfigError, match="write --samples MODEL=N"):
-            parse_samples([pair])
+        refused(ConfigError, "write --samples MODEL=N", parse_samples, [pair])

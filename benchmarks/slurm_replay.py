@@ -1,11 +1,11 @@
 """A day of a generated trace on a real Slurm, with or without `jobcast advise`, run by hand: an hour and more.
 
-    python -m tests.live.slurm.replay prepare FOLDER --seed 12
-    python -m tests.live.slurm.replay arm FOLDER --day 2024-03-05 --out none-1.json
-    python -m tests.live.slurm.replay arm FOLDER --day 2024-03-05 --advise --out advise.json
-    python -m tests.live.slurm.replay compare FOLDER --day 2024-03-05 advise.json none-1.json none-2.json none-3.json
-    python -m tests.live.slurm.replay arm FOLDER --day 2024-03-05 --etas --out etas.json
-    python -m tests.live.slurm.replay etas FOLDER etas.json
+    python -m benchmarks.slurm_replay prepare FOLDER --seed 12
+    python -m benchmarks.slurm_replay arm FOLDER --day 2024-03-05 --out none-1.json
+    python -m benchmarks.slurm_replay arm FOLDER --day 2024-03-05 --advise --out advise.json
+    python -m benchmarks.slurm_replay compare FOLDER --day 2024-03-05 advise.json none-1.json none-2.json none-3.json
+    python -m benchmarks.slurm_replay arm FOLDER --day 2024-03-05 --etas --out etas.json
+    python -m benchmarks.slurm_replay etas FOLDER etas.json
 
 The workload is `campus` (docs/generators.md) with four pools, jobs of at most 8 GPUs, run times between 12 minutes and
 an hour; the cluster has 4 nodes of 8 GPUs. A second of the cluster is `SCALE` of the trace, so that jobs run for at
@@ -31,13 +31,13 @@ from typing import Any
 
 import polars as pl
 
+from benchmarks.told_etas import EtaWatch, eta_figures
 from jobcast.live.event_log import EventLog
 from jobcast.live.news import past
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.traces.readers import read_trace
 from tests.live.slurm.calm_advisor import OurProcess, ServeProcess
 from tests.live.slurm.slurm_cluster import SlurmCluster
-from tests.live.slurm.told_etas import EtaWatch, eta_figures
 
 SCALE = 24.0
 POOLS = {"debug-1": 4, "production-1": 8, "research-1": 8, "wide-1": 12}

@@ -1,4 +1,4 @@
-"""Settings of policies: types whose readers take text or values, and the models that hold them."""
+"""Settings as `--set` gives them: types whose readers take text or values, and the models that hold them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -178,6 +178,17 @@ def minutes(value: object) -> tuple[float, ...]:
     return numbers
 
 
+def several(each: Reads) -> Reads:
+    """What reads values between commas.
+
+    >>> several(Reads(str, "a word")).func("k80, v100")
+    ('k80', 'v100')
+    """
+    # Pydantic's type says that it may take more; ours take a value alone.
+    read: Callable[[object], Any] = each.func  # type: ignore[assignment]
+    return Reads(lambda value: tuple(read(one.strip()) for one in str(value).split(",")), f"{each.what}, or more")
+
+
 def path(value: object) -> Path:
     """The place of a file.
 
@@ -206,9 +217,12 @@ Belief = Annotated[float, number("a probability from 0.5 to below 1", lambda x: 
 Share = Annotated[float, number("a share in (0, 1]", lambda x: 0 < x <= 1)]
 # Below -100 the powers of small speedups leave the range of numbers; the worst-off job alone counts long before.
 Exponent = Annotated[float, number("a number from -100 to below 1 and not 0", lambda x: -100 <= x < 1 and x != 0)]
-Count = Annotated[int, _whole(1)]
+_COUNT, _WORD = _whole(1), Reads(str, "a word")
+Count = Annotated[int, _COUNT]
 Whole = Annotated[int, _whole(0)]
 Minutes = Annotated[tuple[float, ...], Reads(minutes, "minutes between commas, such as 5,60")]
 File = Annotated[Path, Reads(path, "a file")]
 Switches = Annotated[SwitchRows, Reads(switches, "a file of switches")]
-Text = Annotated[str, Reads(str, "a word")]
+Text = Annotated[str, _WORD]
+Counts = Annotated[tuple[int, ...], several(_COUNT)]
+Words = Annotated[tuple[str, ...], several(_WORD)]
