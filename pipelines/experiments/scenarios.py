@@ -183,13 +183,14 @@ def cut_window(
         known = replace(known, jobs=known.jobs.head(min(there + limit, len(known))))
     if not len(known):
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
+        wider = "" if from_s is None and until_s is None else "; widen --from and --until"
         # Jobs there were, but none to replay: that is told apart from an empty window.
         if len(window):
             plain = int((window.gpus == 0).sum())
             counts = {NO_GPUS: plain, NOT_ENDED: len(window) - plain}
             why = ", ".join(f"{count:,} have {reason}" for reason, count in counts.items() if count)
-            raise TraceError(f"{trace.source.path}: no job of {where} can be replayed: {why}; widen --from and --until")
-        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+            raise TraceError(f"{trace.source.path}: no job of {where} can be replayed: {why}{wider}")
+        raise TraceError(f"{trace.source.path}: no job was submitted in {where}{wider}")
     return known
 
 

@@ -90,6 +90,17 @@ def test_a_job_that_fits_nowhere_is_told_in_a_line(shell, csv):
     assert "asks for 9 GPUs, its pool all has 4 (1 such jobs); raise the quota or pass --drop-too-wide" in told
 
 
+def test_jobs_that_end_as_they_come_by_the_clock_of_floats_are_compared(shell, csv):
+    """End - submission is 0 of them, by which no ratio is told: ours was an unexpected error."""
+    at_s = 1_700_000_000
+    words = ("--trace", csv(*(f"{job},p,{at_s + job},1e-9,1" for job in range(8))), "--gpus", 1)
+    how = ("--policies", "ssf", "--forecasts", "oracle")
+    (_, ours) = shell.json("choose", *words, *how, "--windows", 2)["candidates"]
+    assert (ours["speedup"], ours["slowed_pct"]) == (1.0, 0.0)
+    (gain,) = shell.json("backtest", *words, *how)["gains"]
+    assert gain["ratio"] == 1.0
+
+
 def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
     """`mmfs` knows no depth of a backfill, `easy` does; without time limits `easy` cannot be what is in use."""
     rows = [f"{row},p,{1000.0 * row},900,1,1200" for row in range(40)]
