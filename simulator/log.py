@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import RUNTIME
@@ -150,8 +149,7 @@ class RunLog:
     @property
     def jct_s(self) -> Floats:
         """Job completion times: end - submission, (n_jobs,) seconds."""
-        # Who ran for less than a clock of floats can tell took some time still: ratios of times are compared.
-        return np.maximum(self.end_s - self.submit_s, tolerance.EVENT_S)
+        return self.end_s - self.submit_s
 
     @property
     def total_gpus(self) -> int:

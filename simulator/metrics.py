@@ -507,7 +507,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
 
 
 def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
-    speedups, later_s = base_s / jct_s, jct_s - base_s
+    speedups, later_s = at_least_an_instant(base_s) / at_least_an_instant(jct_s), jct_s - base_s
     slowed = is_slowed(jct_s, base_s)
     # Numpy raises for an empty array.
     low, high = np.percentile(speedups, SPEEDUP_TAILS) if len(jct_s) else (np.nan, np.nan)
@@ -520,6 +520,11 @@ def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
         "slowdown_total_min": float(later_s[slowed].sum() / MINUTE_S) if len(jct_s) else np.nan,
         "slowdown_max_min": float(later_s[slowed].max(initial=0.0) / MINUTE_S) if len(jct_s) else np.nan,
     }
+
+
+def at_least_an_instant(jct_s: Floats) -> Floats:
+    """Completion times, (n_jobs,) seconds, for ratios: who ran for less than floats tell took some time still."""
+    return np.maximum(jct_s, tolerance.EVENT_S)
 
 
 def is_slowed(jct_s: Floats, base_s: Floats) -> Bools:

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
 from jobcast.domain.clock import HOUR_S
 from jobcast.pipelines.report.gains import DAYS_A_WEEK, paired_gains
@@ -122,10 +121,7 @@ def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) 
     windows = sorted({row["window"] for row in figures})
     first = pl.col("seed") == pl.col("seed").min().over("label")
     columns = ("window", "job", "submit_s", "jct_s", "user")
-    table = jobs.filter(first & pl.col("counted")).with_columns(
-        # As `RunLog.jct_s`, of what stands in the files.
-        jct_s=(pl.col("end_s") - pl.col("submit_s")).clip(lower_bound=tolerance.EVENT_S)
-    )
+    table = jobs.filter(first & pl.col("counted")).with_columns(jct_s=pl.col("end_s") - pl.col("submit_s"))
     parts = {
         str(label): part.select(columns).drop_nulls("jct_s")
         for (label,), part in table.group_by("label", maintain_order=True)

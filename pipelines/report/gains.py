@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.clock import DAY_S, HOUR_S
-from jobcast.simulator.metrics import is_slowed
+from jobcast.simulator.metrics import at_least_an_instant, is_slowed
 
 DRAWS = 1000
 CONFIDENCE = 0.95
@@ -58,7 +58,7 @@ def paired_gains(
     Raises
     ------
     ValueError
-        The arrays do not fit each other, are empty, or hold a completion time that is not finite and positive.
+        The arrays do not fit each other, are empty, or hold a completion time that is not finite, or negative.
 
     Examples
     --------
@@ -115,11 +115,11 @@ def _times(name: str, values: ArrayLike) -> Floats:
     times = np.asarray(values, dtype=np.float64)
     if not len(times):
         raise ValueError(f"{name}: no jobs to compare")
-    wrong = ~(np.isfinite(times) & (times > 0))
+    wrong = ~(np.isfinite(times) & (times >= 0))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"{name}[{row}]: {times[row]} is no completion time; leave out jobs that never ran")
-    return times
+    return at_least_an_instant(times)
 
 
 def _same_length(*arrays: NDArray[Any]) -> None:

@@ -89,7 +89,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say():
         ([1.0], [1.0, 2.0], "give the same jobs in the same order"),
         ([], [], "no jobs"),
         ([1.0, math.nan], [1.0, 1.0], r"jct_a\[1\]: nan is no completion time"),
-        ([1.0, 1.0], [0.0, 1.0], r"jct_b\[0\]: 0.0 is no completion time"),
+        ([1.0, 1.0], [-1.0, 1.0], r"jct_b\[0\]: -1.0 is no completion time"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(a, b, message):
