@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from jobcast.schedulers import settings as types
+from jobcast.domain import settings as types
 
 TAKEN = {
     "Flag": {"true": True, "1": True, "YES": True, True: True, "false": False, "0": False, "no": False},
