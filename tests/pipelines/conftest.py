@@ -141,9 +141,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     names = ("week.parquet", "pools.csv", "params.yaml", "home", "out")
     made = Run(*(root / name for name in names), "2024-01-05T00:00:00Z")
     made_once(root, lambda: _make(made))
+    database = made.home / "mlruns/mlflow.db"
+    written_ns = database.stat().st_mtime_ns
     yield made
-    # Tests of other workers compare what lies in this home: who asks for completions keeps promises in one of its own.
+    # Tests of other workers compare what lies in this home: who keeps promises or logs backtests has one of its own.
     assert not (made.home / "promises").exists()
+    assert database.stat().st_mtime_ns == written_ns, "a test wrote to the registry that is for reading: see `store`"
 
 
 def _make(made: Run) -> None:

@@ -173,6 +173,7 @@ def test_times_under_other_laws_are_not_compared(shell, words):
     assert found["choice"]["label"] in {"fcfs", "mmfs"}
 
 
+@pytest.mark.usefixtures("store")
 def test_forecasts_of_another_cluster_are_told(shell, run, trial, tmp_path):
     """On pools of other names the registry answers all the same, of what it never saw."""
     pl.read_parquet(run.trace).with_columns(pool=pl.lit("elsewhere")).write_parquet("other.parquet")

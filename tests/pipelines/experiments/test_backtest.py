@@ -230,6 +230,7 @@ def test_the_table_of_speedups_rises_and_has_a_column_a_label(alone):
     assert values[:, 1].tolist() == [1.0] * len(values)
 
 
+@pytest.mark.usefixtures("store")
 def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
     words = (
         "backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--policies", "fcfs,sia",

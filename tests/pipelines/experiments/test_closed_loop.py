@@ -101,6 +101,7 @@ def test_sources_of_a_closed_scene_read_nothing_that_is_to_come(run, tmp_path):
     refused(ConfigError, "no noisy oracle", sources.make, parse_forecasts("noisy:0.5"))
 
 
+@pytest.mark.usefixtures("store")
 def test_a_backtest_in_a_loop_says_so(shell, week, tmp_path):
     words = ("backtest", *week, "--policies", "mmfs,gssf", "--windows", "2", "--jobs", "1", "--closed-loop")
     told = shell.json(*words, "--out", tmp_path / "out")

@@ -186,6 +186,7 @@ def test_pools_never_seen_in_training_are_answered_conservatively_with_degrade(s
 BACKTEST = ("--policies", "fcfs,sia", "--forecasts", "registry,conservative", "--jobs", "1")
 
 
+@pytest.mark.usefixtures("store")
 def test_a_backtest_tells_it_by_row_and_its_page_leads_with_it(shell, run, monkeypatch, tmp_path):
     window = ("--trace", run.trace, "--pools", run.pools, "--from", run.trained_until)
     assert "cannot be trusted" not in _page(shell, tmp_path / "good", window)
