@@ -1,7 +1,7 @@
 """How the networks of a learned scheduler learn: from another's choices, then by policy gradient. PyTorch.
 
 After MLFS, section 3.4. The gradient is that of clipped PPO (Schulman et al. 2017, equation 7). One thread, 64 bits
-and PyTorch's deterministic kernels: equal seeds give equal weights.
+and PyTorch's deterministic kernels, the same on every processor: equal seeds give equal weights.
 
 Which weights of the reward to train with: Bayesian optimisation, then small changes. MLFS, section 3.4.
 
@@ -10,6 +10,7 @@ Neural Networks 23 (2010), with symmetric changes: what a change gained over its
 run is one sample, so that nothing of it has to be a drawn pick.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,8 @@ class Fit:
 
 def need_torch() -> Any:
     """PyTorch, made deterministic; ConfigError where it is not installed."""
+    # Kernels that are chosen by the processor sum in another order each, and both choices are made at the first call.
+    os.environ.update(MKL_CBWR="COMPATIBLE", ATEN_CPU_CAPABILITY="default")
     try:
         import torch
     except ImportError as error:

@@ -1,6 +1,9 @@
 """How networks learn to choose. MLFS, section 3.4; Schulman et al. 2017, equation 7."""
 
 import builtins
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -39,6 +42,18 @@ def taught(steps=150, **settings):
 def test_choices_are_imitated_on_rows_that_were_not_shown():
     assert taught().fit_of("jobs", largest_first(100, seed=1)).accuracy > 0.9
     assert taught(steps=0).fit_of("jobs", largest_first(100, seed=1)).accuracy < 0.7
+
+
+PRINTED = "from tests.models.scheduling import test_learner as it; print(it.taught(20).arrays()['jobs.first'].tolist())"
+
+
+def test_weights_do_not_go_by_the_kernels_of_the_processor():
+    """Asked for others, as another processor would choose them: the last digits of weights moved."""
+    made = [
+        subprocess.run([sys.executable, "-c", PRINTED], env=os.environ | more, capture_output=True, check=True).stdout
+        for more in ({}, {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"})
+    ]
+    assert made[0] == made[1] != b""
 
 
 def test_a_blank_column_is_not_read():
