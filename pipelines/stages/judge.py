@@ -44,6 +44,8 @@ FIGURES = ("skill", "coverage_90")
 """That `dvc metrics diff` compares of a predictor's first block, beside its main figure."""
 HEADLINE = "speedup_gmean"
 """And of each policy with the version in use."""
+DIGITS = 12
+"""That figures in files keep: the last ones of a logarithm go by the processor, and the files are the same on all."""
 BARE = f"by the figures alone, for fewer than {LEAST_DAYS} days have jobs"
 
 
@@ -61,9 +63,9 @@ def work(context: Context, item: str) -> None:
         bases = {law: base for named, _ in ran.values() for law, base in named.items()}
         result = results_of(results, bases=bases, draws=context.params.backtest.draws)
         write_results(folder, result, results)
-    verdict = case.verdict(ran)
+    verdict = _settled(case.verdict(ran))
     write_json(folder / VERDICT, verdict)
-    write_json(context.root / f"processed/metrics/{item}.json", case.headlines(verdict, ran))
+    write_json(context.root / f"processed/metrics/{item}.json", _settled(case.headlines(verdict, ran)))
     rows = [one.full_row() for one in results]
     span, source = (case.experiment.from_s, case.experiment.until_s), case.trace.source
     logged = log_on_versions(context.home, {**result, "rows": rows}, case.trace.name, source.sha256, span)
@@ -73,6 +75,19 @@ def work(context: Context, item: str) -> None:
     models = [version_row(registry.resolve(one.name, one.version)) for one in versions.values()]
     context.write_receipt(f"judge-{item}", {"models": models, "logged": logged, "promotion": outcome})
     context.console.note(f"judge: {item} {'; '.join([verdict['verdict'], *verdict['reasons'], outcome])}")
+
+
+def _settled(value: Any) -> Any:
+    """What a JSON file is to hold, its numbers to `DIGITS` significant digits.
+
+    >>> _settled({"mae": [0.1 + 0.2, None], "n": 3, "why": "few"})
+    {'mae': [0.3, None], 'n': 3, 'why': 'few'}
+    """
+    if isinstance(value, Mapping):
+        return {name: _settled(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_settled(one) for one in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def _left_out(context: Context, item: str) -> None:
