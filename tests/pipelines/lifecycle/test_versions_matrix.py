@@ -66,7 +66,7 @@ def enriched(folder):
 
 
 @pytest.fixture(scope="module")
-def trained(folder, enriched):
+def words_of_training(folder, enriched):
     """Two versions of each, from the trace and the tables beside it alone."""
     for name, days in TRAINED.items():
         for day in days:
@@ -75,20 +75,20 @@ def trained(folder, enriched):
 
 
 @pytest.fixture(scope="module")
-def others(folder, trained):
+def others(folder, words_of_training):
     """Two versions of the other predictors too."""
     for name, words in OTHERS.items():
         for day in (3, 4):
-            typed("train", name, *trained[:2], "--until", DAY.format(day), *words, home=folder / "home")
-    return trained
+            typed("train", name, *words_of_training[:2], "--until", DAY.format(day), *words, home=folder / "home")
+    return words_of_training
 
 
 @pytest.fixture(scope="module")
-def matrix(folder, trained):
+def matrix(folder, words_of_training):
     named = ",".join(["fcfs", *(one for policies in POLICIES_OF.values() for one in policies)])
     words = ("--policies", named, "--forecasts", PINS, "--from", DAY.format(4), "--jobs", 1)
     told = folder / "matrix.json"
-    typed("backtest", *trained, *words, "--out", folder / "out", "--json", told, home=folder / "home")
+    typed("backtest", *words_of_training, *words, "--out", folder / "out", "--json", told, home=folder / "home")
     return json.loads(told.read_text())
 
 
@@ -175,8 +175,8 @@ RUNNING_S, NONE_RUNS_S = 26 * 3 * HOUR_S + 1000, 25 * 3 * HOUR_S - 1000
 
 
 @pytest.mark.slow
-def test_regimes_of_running_jobs_are_told_at_an_instant(shell, folder, trained):
-    words = ("predict", "regime:1", "--trace", trained[1], "--at")
+def test_regimes_of_running_jobs_are_told_at_an_instant(shell, folder, words_of_training):
+    words = ("predict", "regime:1", "--trace", words_of_training[1], "--at")
     told = {at: shell.json(*words, at)["jobs"] for at in (RUNNING_S, NONE_RUNS_S)}
     assert told[RUNNING_S]
     assert told[NONE_RUNS_S] == {}
@@ -200,9 +200,9 @@ def test_results_and_report_hold_the_matrix(folder, matrix):
 
 
 @pytest.mark.slow
-def test_a_version_that_saw_the_window_costs_its_own_row_alone(shell, trained):
+def test_a_version_that_saw_the_window_costs_its_own_row_alone(shell, words_of_training):
     words = ("--policies", "fcfs,srpt,mlf_c,edf", "--forecasts", PINS, "--from", DAY.format(3), "--jobs", 1)
-    told = shell.json("backtest", *trained, *words)
+    told = shell.json("backtest", *words_of_training, *words)
     assert [row["label"] for row in told["rows"] if row["policy"] in ("srpt", "mlf_c", "edf")] == [
         "srpt registry:regime=1", "mlf_c registry:accuracy-curve=1", "edf registry:epoch-time=1"
     ]  # fmt: skip
