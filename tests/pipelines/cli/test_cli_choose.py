@@ -99,6 +99,7 @@ def test_jobs_that_end_as_they_come_by_the_clock_of_floats_are_compared(shell, c
     assert (ours["speedup"], ours["slowed_pct"]) == (1.0, 0.0)
     (gain,) = shell.json("backtest", *words, *how)["gains"]
     assert gain["ratio"] == 1.0
+    assert shell.json("simulate", *words, "--policy", "mmfs")["speedup_mean"] == 1.0
 
 
 def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):

@@ -1,6 +1,5 @@
 """The command line itself: help, exit codes, one line an error, what is imported and what a closed pipe does."""
 
-import json
 import os
 import signal
 import subprocess
@@ -161,14 +160,6 @@ def test_the_baseline_itself_is_told_that_it_is(shell, csv):
     words = ["simulate", "--trace", csv("1,a,0,10,1"), "--policy", "fcfs", "--gpus", "1"]
     assert "fcfs is compared with itself" in shell.works(*words).err
     assert "itself" not in shell.works(*words, "--baseline", "none").err
-
-
-def test_warnings_of_libraries_do_not_reach_the_user(shell, csv):
-    # A job of no measurable length divides by 0 in the speedups.
-    trace = csv("1,a,1700000000,1e-300,1", "2,a,1700000001,10,1")
-    answer = shell.works("simulate", "--trace", trace, "--policy", "mmfs", "--gpus", "1", "--json", "-")
-    assert answer.err.count("\n") == 1
-    assert json.loads(answer.out)["speedup_mean"] is None
 
 
 def test_warnings_are_not_shown_where_a_library_has_lost_the_filters():
