@@ -313,13 +313,7 @@ def simulate(
     """
     given = texts(set)
     spec = None if forecasts is None else parse_forecasts(forecasts)
-    result = {
-        "policy": policy_named(policy),
-        "baseline": baseline,
-        "spec": spec,
-        "settings": given,
-        "named": named(cluster),
-    }
+    result = {"policy": policy_named(policy), "baseline": baseline, "spec": spec, "settings": given}
     wanted = made(SimulateRequest, simulate, result, request)
     limit = number("limit", limit)
     # As the command: what needs no trace comes first.
@@ -395,7 +389,8 @@ def backtest(
 def _experiment(trace: Traced, cluster: Place, start: Instant, until: Instant, **how: Any) -> Experiment:
     """What is replayed; `how`: other fields of it."""
     read, from_s, until_s = trace_of(trace), seconds(start, "start"), seconds(until, "until")
-    return Experiment(trace=read, cluster=cluster_meant(cluster, read, from_s), from_s=from_s, until_s=until_s, **how)
+    place, by_name = cluster_meant(cluster, read, from_s), named(cluster)
+    return Experiment(trace=read, cluster=place, named=by_name, from_s=from_s, until_s=until_s, **how)
 
 
 def explain(run: Finished | PathName, job_id: str | int) -> Explanation:

@@ -507,7 +507,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
 
 
 def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
-    speedups, later_s = at_least_an_instant(base_s) / at_least_an_instant(jct_s), jct_s - base_s
+    speedups, later_s = times_as_fast(jct_s, base_s), jct_s - base_s
     slowed = is_slowed(jct_s, base_s)
     # Numpy raises for an empty array.
     low, high = np.percentile(speedups, SPEEDUP_TAILS) if len(jct_s) else (np.nan, np.nan)
@@ -522,9 +522,15 @@ def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
     }
 
 
-def at_least_an_instant(jct_s: Floats) -> Floats:
-    """Completion times, (n_jobs,) seconds, for ratios: who ran for less than floats tell took some time still."""
-    return np.maximum(jct_s, tolerance.EVENT_S)
+def times_as_fast(jct_s: Floats, base_s: Floats) -> Floats:
+    """Speedups over a baseline, (n_jobs,), of completion times in seconds.
+
+    >>> times_as_fast(np.array([2.0, 0.0]), np.array([3.0, 0.0])).tolist()
+    [1.5, 1.0]
+    """
+    # Who ran for less than floats tell took some time still.
+    speedups: Floats = np.maximum(base_s, tolerance.EVENT_S) / np.maximum(jct_s, tolerance.EVENT_S)
+    return speedups
 
 
 def is_slowed(jct_s: Floats, base_s: Floats) -> Bools:

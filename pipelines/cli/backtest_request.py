@@ -66,7 +66,8 @@ class Replayed:
     Attributes
     ----------
     request : with the policies by name
-    experiments : one a window
+    whole : what was asked for
+    experiments : it by window
     bases : what rows are compared with, by law
     wanted, cells : what was asked for, and with the baselines
     results : of the cells that could run
@@ -74,6 +75,7 @@ class Replayed:
     """
 
     request: BacktestRequest
+    whole: Experiment
     experiments: Sequence[Experiment]
     bases: Mapping[str, backtest.Cell]
     wanted: Sequence[backtest.Cell]
@@ -83,11 +85,11 @@ class Replayed:
     skipped: list[dict[str, str]]
     against: Sequence[str]
 
-    def closer(self, experiment: Experiment) -> dict[str, str]:
-        """By policy the words of `simulate` that replay its rows of an experiment, as it was asked for."""
+    def closer(self) -> dict[str, str]:
+        """By policy the words of `simulate` that replay its rows, in one go."""
         bases = {law: cell.policy for law, cell in self.bases.items()}
         laws = {one.cell.policy: one.log.law for one in self.results}
-        return closer_words(self.request, experiment, bases, laws)
+        return closer_words(self.request, self.whole, bases, laws)
 
     @property
     def notes(self) -> list[str]:
@@ -162,7 +164,7 @@ def replayed(
             shared=shared,
             progress=step,
         )
-    return Replayed(request, experiments, bases, wanted, cells, results, lacking, skipped, against)
+    return Replayed(request, experiment, experiments, bases, wanted, cells, results, lacking, skipped, against)
 
 
 def run_backtest(
@@ -206,7 +208,7 @@ def run_backtest(
     if out:
         # Results before figures and page, which are made of them.
         write_results(out, found, results)
-        write_json(out / "inputs.json", _inputs(experiments, result, home) | {"closer": done.closer(experiment)})
+        write_json(out / "inputs.json", _inputs(experiments, result, home) | {"closer": done.closer()})
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest
 

@@ -27,7 +27,6 @@ from jobcast.pipelines.report.layout import aligned
 
 if TYPE_CHECKING:
     from jobcast.pipelines.cli.backtest_request import Replayed
-    from jobcast.pipelines.experiments.experiment import Experiment
     from jobcast.pipelines.report.console import Console
     from jobcast.traces.table import Trace
 
@@ -96,8 +95,7 @@ def command(
         settings=settings,
         **beside_experiment(asked),
     )
-    experiment = Experiment.asked(trace, asked)
-    done = replayed(request, experiment, home, console, "choose")
+    done = replayed(request, Experiment.asked(trace, asked), home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
@@ -120,7 +118,7 @@ def command(
     if untrained:
         console.note(result["remedy"])
     if html:
-        _write_page(html, result, done, experiment)
+        _write_page(html, result, done)
         console.note(f"page: {html}")
     options.table_or_json(result, json_to, _told(result), console)
 
@@ -154,7 +152,7 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     return begin
 
 
-def _write_page(path: Path, result: Mapping[str, Any], done: "Replayed", experiment: "Experiment") -> None:
+def _write_page(path: Path, result: Mapping[str, Any], done: "Replayed") -> None:
     import shlex
 
     from jobcast.pipelines.report.advice import choice_page
@@ -177,7 +175,7 @@ def _write_page(path: Path, result: Mapping[str, Any], done: "Replayed", experim
     ]
     windows = zip(result["windows"], done.experiments, strict=True)
     shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
-    write_text(path, choice_page(shown, facts, done.closer(experiment), f"jobcast {shlex.join(options.typed_words())}"))
+    write_text(path, choice_page(shown, facts, done.closer(), f"jobcast {shlex.join(options.typed_words())}"))
 
 
 def _stretched(result: Mapping[str, Any]) -> list[str]:

@@ -36,9 +36,9 @@ def closer_words(
         "--from": iso(experiment.from_s),
         "--until": iso(experiment.until_s),
         "--law": experiment.law,
-        "--warmup": f"{request.warmup_days:g}" if request.warmup_days else None,
+        "--warmup": request.warmup_days or None,
         "--begin": "recorded" if experiment.recorded else None,
-        "--max-think": None if experiment.max_think_s is None else f"{experiment.max_think_s:g}",
+        "--max-think": experiment.max_think_s,
     }
     flags = {
         "--closed-loop": experiment.max_think_s is not None,

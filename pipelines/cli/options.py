@@ -101,7 +101,7 @@ def _known_after(ctx: click.Context, param: click.Parameter, seconds: float | No
         from jobcast.traces.table import ends_known_after
 
         ctx.with_resource(ends_known_after(seconds))
-        ctx.meta.setdefault(READING, []).extend(("--known-after-s", f"{seconds:g}"))
+        ctx.meta.setdefault(READING, []).extend(("--known-after-s", str(seconds)))
 
 
 def _times_in(ctx: click.Context, param: click.Parameter, name: str | None) -> None:

@@ -58,14 +58,13 @@ def command(
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
     from jobcast.pipelines.cli.simulate_request import SimulateRequest, check_request, simulate_one
-    from jobcast.pipelines.experiments.experiment import BY_OPTIONS, Experiment, beside_experiment
+    from jobcast.pipelines.experiments.experiment import Experiment, beside_experiment
     from jobcast.pipelines.experiments.run_record import check_record
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.traces.readers import read_trace
 
     spec = None if forecasts is None else parse_forecasts(forecasts)
-    named = {name: asked[name] for name in BY_OPTIONS}
-    request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **beside_experiment(asked))
+    request = SimulateRequest(spec=spec, settings=settings_of(pairs), **beside_experiment(asked))
     asked["max_think_s"] = think_s = options.asked_think_s(closed_loop, max_think_s)
     check_law(asked["law"], request.settings, think_s)
     # All that needs no trace: reading one may take minutes.

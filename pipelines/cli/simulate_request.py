@@ -13,7 +13,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.options import check_places, dropped_lines, made_by, table_or_json
 from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, write_segments
-from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.experiment import BY_OPTIONS, Experiment
 from jobcast.pipelines.experiments.forecast_recording import job_answer_table
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import run, sources_for
@@ -55,7 +55,6 @@ class SimulateRequest:
     predict : whether to forecast completions
     seed : of draws
     allow_overlap, degrade : what registered models may have seen, and what becomes of a missing one
-    named : what the cluster was named by: pools, cluster, gpus
     out, json_to : where jobs and figures go
     """
 
@@ -68,7 +67,6 @@ class SimulateRequest:
     seed: int = 0
     allow_overlap: bool = False
     degrade: bool = False
-    named: Mapping[str, Any] = field(default_factory=dict)
     out: Path | None = None
     json_to: str | None = None
 
@@ -285,7 +283,7 @@ def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
     """What was asked for, so that the run can be replayed: see `explain.what_if`."""
     of_experiment = ("from_s", "recorded", "limit", "drop_wide", "only_pools", "law")
     # A cluster that was given as an object has no name to write down.
-    named = {name: request.named.get(name) for name in ("pools", "cluster", "gpus")}
+    named = {name: experiment.named.get(name) for name in BY_OPTIONS}
     return {
         "trace": experiment.trace.source.path,
         **{name: value if isinstance(value, int) or value is None else str(value) for name, value in named.items()},

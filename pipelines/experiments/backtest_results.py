@@ -14,7 +14,7 @@ from jobcast.pipelines.experiments.backtest import Cell, CellResult
 from jobcast.pipelines.report.files import read_json, write_json
 from jobcast.pipelines.report.formatting import counted, listed
 from jobcast.pipelines.report.gains import paired_gains
-from jobcast.simulator.metrics import utilization_over_time
+from jobcast.simulator.metrics import times_as_fast, utilization_over_time
 from jobcast.traces.files import replacing
 from jobcast.traces.table_files import read_parquet, write_parquet
 
@@ -231,7 +231,7 @@ def speedup_table(results: Sequence[CellResult]) -> str:
     shares = np.linspace(0.0, 1.0, CDF_POINTS)
     columns: dict[str, Any] = {"share": shares.round(4)}
     for result in results:
-        speedups = (result.base_jct_s / result.log.jct_s)[result.counted]
+        speedups = times_as_fast(result.log.jct_s, result.base_jct_s)[result.counted]
         # Jobs that never ran under one of both have no speedup.
         known = speedups[np.isfinite(speedups)]
         if len(known):

@@ -17,7 +17,7 @@ from jobcast.pipelines.report.formatting import UNKNOWN, listed, number, on_show
 from jobcast.pipelines.report.layout import Drawing, in_terminal, render
 from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables
-from jobcast.simulator.metrics import is_slowed
+from jobcast.simulator.metrics import is_slowed, times_as_fast
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.gate import Outcome  # which itself shows what reports show
@@ -208,7 +208,8 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_
         # By the metric's own tolerance, so that plots and tables count the same jobs.
         later_min = {label: np.where(is_slowed(its, base), its - base, 0.0) / MINUTE_S for label, its in jct_s.items()}
         some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
-        one = backtest_charts.speedups({label: base / its for label, its in jct_s.items()}, colours, baseline)
+        speedups = {label: times_as_fast(its, base) for label, its in jct_s.items()}
+        one = backtest_charts.speedups(speedups, colours, baseline)
         found.append(Drawing(one, f"A curve that runs further right is better; what lies left of 1 is slowed.{some}"))
         if late := backtest_charts.slowdowns(later_min, colours):
             told = f"A curve that lies lower is better; a configuration that slows no job has none.{some}"

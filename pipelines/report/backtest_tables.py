@@ -29,7 +29,7 @@ from jobcast.pipelines.report.formatting import (
 from jobcast.pipelines.report.gains import CONFIDENCE
 from jobcast.pipelines.report.layout import Table
 from jobcast.schedulers.policies import CLUSTER, POOL
-from jobcast.simulator.metrics import is_slowed
+from jobcast.simulator.metrics import is_slowed, times_as_fast
 
 PLAIN_POLICY = ""
 SAVED = ("saved_h_week", "saved_gpu_h_week")
@@ -448,7 +448,7 @@ def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
             found.append((label, *(figure(base_jct[one], jct[one]) if one.any() else UNKNOWN for one in own)))
         return found
 
-    speedups = rows(lambda base, jct: number(float(np.exp(np.log(base / jct).mean()))))
+    speedups = rows(lambda base, jct: number(float(np.exp(np.log(times_as_fast(jct, base)).mean()))))
     slowed = rows(lambda base, jct: share(float(is_slowed(jct, base).mean())))
     head = ("configuration", "all", *names)
     return [

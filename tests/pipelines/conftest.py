@@ -165,22 +165,23 @@ def untrained() -> None:
 
 
 @pytest.fixture
+def shell_home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where the command line's registry is; a module with another one overrides it."""
+    return tmp_path / "home" if "untrained" in request.fixturenames else request.getfixturevalue("run").home
+
+
+@pytest.fixture
 def shell(
-    request: pytest.FixtureRequest,
+    shell_home: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Shell:
     """A command line in an empty folder, with the finished run's registry (for reading alone)."""
-    named = request.fixturenames
-    if "trained" in named:  # of the test's own module: a folder with another registry
-        home = request.getfixturevalue("trained") / "home"
-    else:
-        home = tmp_path / "home" if "untrained" in named else request.getfixturevalue("run").home
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path)
-    return Shell(home, tmp_path, monkeypatch, capsys)
+    return Shell(shell_home, tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from tests.pipelines.conftest import typed
 from tests.queue_cases import snapshot_frame
 from tests.scenarios import frame_of
 
-pytestmark = pytest.mark.usefixtures("trained")
 UNTIL, AT = "2021-05-15T00:00:00Z", "2021-05-20T18:00:00Z"
 
 
@@ -31,6 +30,11 @@ def trained(tmp_path_factory):
     for until in (UNTIL, "2021-05-12T00:00:00Z"):
         typed("train", "queue-wait", "--trace", root / "waits.parquet", "--until", until, home=root / "home")
     return root
+
+
+@pytest.fixture
+def shell_home(trained):
+    return trained / "home"
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from jobcast.pipelines.lifecycle.standards import LIVES
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import typed
 
-pytestmark = pytest.mark.usefixtures("trained")
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,user,model"
 UNTIL, SECOND = "1970-01-02T12:00:00Z", "1970-01-02T00:00:00Z"
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time"
@@ -60,6 +59,11 @@ def trained(tmp_path_factory):
     for steps in ("few.csv", "steps.csv"):
         typed("train", "goodput", "--trace", root / steps, home=root / "home")
     return root
+
+
+@pytest.fixture
+def shell_home(trained):
+    return trained / "home"
 
 
 @pytest.fixture
