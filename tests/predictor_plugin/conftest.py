@@ -1,3 +1,3 @@
-from tests.pipelines.conftest import run, shell, store
+from tests.pipelines.conftest import run, shell, shell_home, store
 
-__all__ = ["run", "shell", "store"]
+__all__ = ["run", "shell", "shell_home", "store"]

@@ -52,10 +52,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def shell(shell, folder):
-    """With a registry of its own, which the module shares."""
-    shell.home = folder / "home"
-    return shell
+def shell_home(folder):
+    """A registry that the module shares."""
+    return folder / "home"
 
 
 @pytest.fixture(scope="module")
