@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.live.completion_forecasts import Future, RunTimeDraws, completions
-from jobcast.live.futures import Futures
-from jobcast.models.completion.intervals import Position
+from jobcast.live.futures import Futures, Spread
+from jobcast.models.completion.intervals import Interval, Position
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
@@ -232,3 +232,10 @@ def test_run_times_lie_in_bins_as_often_as_job_duration_says(probable, least, mo
     draws = RunTimeDraws(earlier([60.0, 1200.0] * 60), futures=40, seed=0, probable=probable)
     long = np.mean([[one(job) > 300.0 for job in run.jobs] for one in draws(run, 0)])
     assert least <= long <= most
+
+
+def test_what_is_told_first_lies_within_the_intervals_beside_it():
+    """Outcomes may have moved these beyond all futures."""
+    intervals = (Interval(0.5, 300.0, 400.0), Interval(0.9, 200.0, 500.0))
+    assert Spread(intervals, np.array([90.0, 100.0, 110.0])).median_s == 300.0
+    assert Spread(intervals, np.array([340.0, 350.0, 360.0])).median_s == 350.0
