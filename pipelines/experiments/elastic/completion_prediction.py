@@ -23,7 +23,7 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
     knowledge,
     replayed_positions,
 )
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of, with_more
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, check_width, elastic_jobs, model_rows, models_of, with_more
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_starts_and_ends
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
@@ -125,6 +125,7 @@ def answer_jct(
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scenario = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
     earlier = earlier_of(scenario, facts, None if learned is None else learned.past_)
+    check_width(max(question.ask_gpus, default=0), place.gpus, "--ask-gpus")
     origin_s, count = scenario.workload.origin_s, len(scenario)
     at_s = question.at_s - origin_s
 
