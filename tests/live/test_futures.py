@@ -242,7 +242,7 @@ def test_what_is_told_first_lies_within_the_intervals_beside_it():
 
 
 @pytest.mark.parametrize(
-    "ended_s, runs_s", [([30.0] * 60, (143.0, 200.0, 680.0)), ([30.0] * 60 + [190.0] * 60, (190.0, 190.0, 190.0))]
+    ("ended_s", "runs_s"), [([30.0] * 60, (143.0, 200.0, 680.0)), ([30.0] * 60 + [190.0] * 60, (190.0, 190.0, 190.0))]
 )
 def test_a_job_that_has_outlived_its_limit_ends_as_others_that_did(ended_s, runs_s):
     """It ran for 140 s of 80: it ends where such jobs ended, else within as much again as likely as not."""

@@ -23,7 +23,14 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
     knowledge,
     replayed_positions,
 )
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, check_width, elastic_jobs, model_rows, models_of, with_more
+from jobcast.pipelines.experiments.elastic.jobs import (
+    ElasticScene,
+    check_width,
+    elastic_jobs,
+    model_rows,
+    models_of,
+    with_more,
+)
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_starts_and_ends
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
