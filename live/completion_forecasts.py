@@ -142,7 +142,7 @@ class RunTimeDraws:
 
     Run times are drawn as those of jobs that ended, of about the same time limit first, without one of the same pool
     and width; where a version of job-duration forecasts how likely each bin is, from each bin as often as that says. In
-    either case a job runs longer than it has, and ends by its limit.
+    either case a job runs longer than it has, and ends by its limit; one that has outlived that as others which did.
 
     Attributes
     ----------
@@ -174,6 +174,7 @@ class RunTimeDraws:
         active += [one.job for one in self.later]
         done_s, kind = np.append(done_s, np.zeros(len(self.later))), self._kinds_of(active)
         limit_s = np.array([limit_of(job) for job in active])
+        overtime_s = (known.run_s - np.array([limit_of(job) for job in known.jobs]))[known.ended]
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
         gap_s = self._gaps(run, known)
@@ -183,8 +184,9 @@ class RunTimeDraws:
             draws = SizeDraws(sample, rng)
             drawn_s = draws.draw(kind, done_s) if odds is None else draws.draw_in_bins(kind, done_s, *odds)
             drawn_s = _unlike(drawn_s, done_s, sample, rng)
-            # Limits end whoever has not ended by then.
+            # Limits end whoever has not ended by then, but for those whom they have not ended.
             drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
+            drawn_s = _past_limits(drawn_s, done_s, limit_s, overtime_s, rng)
             seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
             coming = None if gap_s is None else self._coming(run, known, draws, ArrivalDraws(gap_s, rng), rng)
             yield Future(seconds, coming, [(one, seconds[one.job.seq]) for one in self.later])
@@ -279,6 +281,28 @@ def _unlike(drawn_s: Floats, done_s: Floats, sample: SizeSample, rng: np.random.
     short_s, long_s = seen_s[0] * share, np.maximum(seen_s[-1], done_s) / np.maximum(share, 1.0 / FEW)
     result = np.where((rank < 1.0) & (short_s > done_s), short_s, drawn_s)
     return np.where(rank > len(seen_s), long_s, result)
+
+
+def _past_limits(
+    drawn_s: Floats, done_s: Floats, limit_s: Floats, overtime_s: Floats, rng: np.random.Generator
+) -> Floats:
+    """Run times, (n_jobs,) seconds, of those that have outlived their time limits as that of others that did so longer.
+
+    The next is the longest of all once in one more than there were; then, and where there were none, it is Pareto's of
+    index 1 beyond the time over the limit, which ends within as much again as likely as not.
+
+    Parameters
+    ----------
+    done_s, limit_s : (n_jobs,) seconds
+    overtime_s : (n_ended,) seconds by which jobs that ended outlived their limits, less than 0 where they did not
+    """
+    result = drawn_s.copy()
+    for place in np.flatnonzero(done_s > limit_s + LEAST_S).tolist():
+        over_s = done_s[place] - limit_s[place]
+        longer_s = overtime_s[overtime_s > over_s + LEAST_S]
+        rank, share = int(rng.uniform(0.0, len(longer_s) + 1.0)), max(rng.uniform(), 1.0 / FEW)
+        result[place] = limit_s[place] + (longer_s[rank] if rank < len(longer_s) else over_s / share)
+    return result
 
 
 def limit_of(job: Job) -> float:

@@ -51,8 +51,8 @@ class Spread(NamedTuple):
 
     @property
     def median_s(self) -> float:
-        """Of the futures."""
-        return float(np.median(self.drawn_s))
+        """Of the futures; where outcomes have moved the narrowest interval off it, the end of that next to it."""
+        return self.intervals[0].nearest_s(float(np.median(self.drawn_s)))
 
 
 class FutureAnswer(NamedTuple):

@@ -57,6 +57,10 @@ class Interval:
         """Whether a time lies within, but for rounding."""
         return self.low_s - slack_s(actual_s) <= actual_s <= self.high_s + slack_s(actual_s)
 
+    def nearest_s(self, time_s: float) -> float:
+        """The time within that is nearest to one: where outcomes have moved an interval off the futures' own median."""
+        return min(max(time_s, self.low_s), self.high_s)
+
     @property
     def wide(self) -> bool:
         """Whether its ends are apart by more than rounding."""

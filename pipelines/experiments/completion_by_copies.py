@@ -175,6 +175,8 @@ def _check_room(experiment: Experiment, rule: PolicySpec, question: Question, po
     """Refuse a new job that no pool would ever hold. Raises ConfigError for one of no pool, or wider than its own."""
     cluster, name = experiment.place(rule.kind), _pool_of_new(experiment.trace, pool)
     if cluster.flat:
+        if (widest := max(_widths_of_new(experiment.trace, question))) > cluster.gpus:
+            raise ConfigError(f"--ask-gpus {widest}: the cluster has {cluster.gpus} GPUs; ask for fewer")
         return
     quotas = {one.name: one.quota for one in cluster.quotas.at(question.at_s)}
     known = ", ".join(f"{one} ({quota} GPUs)" for one, quota in quotas.items())

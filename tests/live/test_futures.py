@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.live.completion_forecasts import Future, RunTimeDraws, completions
-from jobcast.live.futures import Futures
-from jobcast.models.completion.intervals import Position
+from jobcast.live.futures import Futures, Spread
+from jobcast.models.completion.intervals import Interval, Position
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
@@ -232,3 +232,26 @@ def test_run_times_lie_in_bins_as_often_as_job_duration_says(probable, least, mo
     draws = RunTimeDraws(earlier([60.0, 1200.0] * 60), futures=40, seed=0, probable=probable)
     long = np.mean([[one(job) > 300.0 for job in run.jobs] for one in draws(run, 0)])
     assert least <= long <= most
+
+
+def test_what_is_told_first_lies_within_the_intervals_beside_it():
+    """Outcomes may have moved these beyond all futures."""
+    intervals = (Interval(0.5, 300.0, 400.0), Interval(0.9, 200.0, 500.0))
+    assert Spread(intervals, np.array([90.0, 100.0, 110.0])).median_s == 300.0
+    assert Spread(intervals, np.array([340.0, 350.0, 360.0])).median_s == 350.0
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "runs_s"), [([30.0] * 60, (143.0, 200.0, 680.0)), ([30.0] * 60 + [190.0] * 60, (190.0, 190.0, 190.0))]
+)
+def test_a_job_that_has_outlived_its_limit_ends_as_others_that_did(ended_s, runs_s):
+    """It ran for 140 s of 80: it ends where such jobs ended, else within as much again as likely as not."""
+    asks = Requirements(time_limit_s=80.0)
+    jobs = [Job(0, "a", "p", 0.0, 1, requirements=asks), Job(1, "b", "p", 140.0, 1, requirements=asks)]
+    run = Simulation(Workload(jobs, [Outcome(900.0)] * 2, [Pool("p", 2)]), make_policy("fcfs", None, {})).run(140.0)
+    draws = RunTimeDraws(earlier(ended_s, requirements=asks), futures=400, seed=0)
+    found = np.array([[one(job) for job in run.jobs] for one in draws(run, 0)])
+    assert found[:, 0].min() > 140.0
+    assert np.quantile(found[:, 0], (0.05, 0.5, 0.9)) == pytest.approx(runs_s, rel=0.2)
+    # Within its limit a job ends by it.
+    assert found[:, 1].max() <= 80.0

@@ -23,7 +23,14 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
     knowledge,
     replayed_positions,
 )
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of, with_more
+from jobcast.pipelines.experiments.elastic.jobs import (
+    ElasticScene,
+    check_width,
+    elastic_jobs,
+    model_rows,
+    models_of,
+    with_more,
+)
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_starts_and_ends
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
@@ -125,6 +132,7 @@ def answer_jct(
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scenario = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
     earlier = earlier_of(scenario, facts, None if learned is None else learned.past_)
+    check_width(max(question.ask_gpus, default=0), place.gpus, "--ask-gpus")
     origin_s, count = scenario.workload.origin_s, len(scenario)
     at_s = question.at_s - origin_s
 
@@ -225,10 +233,16 @@ def tell(
     waits : whether the job never had GPUs, so that its start is told
     """
     figures: dict[str, Any] = {"gpus": answer.gpus}
-    figures |= _ends_of(answer.point_s, answer.ends_s, question.at_s, trackers.get(END))
+    ends_s = _quantiles_s(answer.ends_s, question.at_s, trackers.get(END))
     # At another width it may have started before.
     if waits and answer.starts_s.max() >= question.at_s:
-        figures[START] = _ends_of(answer.point_start_s, answer.starts_s, question.at_s, trackers.get(START))
+        starts_s = _quantiles_s(answer.starts_s, question.at_s, trackers.get(START))
+        # Reaches of starts and of ends are learnt apart, but nobody ends before it starts.
+        ends_s = np.fmax(ends_s, starts_s)
+        figures |= _told(answer.point_s, ends_s, question.at_s)
+        figures[START] = _told(answer.point_start_s, starts_s, question.at_s)
+    else:
+        figures |= _told(answer.point_s, ends_s, question.at_s)
     if answer.worst_case is not None:
         figures["worst_case"] = told_worst(answer.worst_case, question.at_s)
     if question.by_s is not None:
@@ -250,15 +264,19 @@ def by_kind(figures: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
     yield END, figures
 
 
-def _ends_of(point_s: float, drawn_s: Floats, at_s: float, tracker: IntervalTracker | None) -> dict[str, Any]:
-    quantiles = np.quantile(drawn_s, list(QUANTILES.values()))
-    if tracker is not None:
-        # An interval needs a length.
-        left_s = np.maximum(drawn_s - at_s, 1.0)
-        half, most = tracker.intervals(left_s)
-        quantiles = at_s + np.array((most.low_s, half.low_s, float(np.median(left_s)), half.high_s, most.high_s))
+def _quantiles_s(drawn_s: Floats, at_s: float, tracker: IntervalTracker | None) -> Floats:
+    """`QUANTILES` of an event, seconds from the epoch, ascending; as the tracker has learnt where there is one."""
+    if tracker is None:
+        return np.asarray(np.quantile(drawn_s, list(QUANTILES.values())))
+    # An interval needs a length.
+    left_s = np.maximum(drawn_s - at_s, 1.0)
+    half, most = tracker.intervals(left_s)
+    return at_s + np.array((most.low_s, half.low_s, half.nearest_s(float(np.median(left_s))), half.high_s, most.high_s))
+
+
+def _told(point_s: float, quantiles_s: Floats, at_s: float) -> dict[str, Any]:
     figures = dict[str, Any]()
-    for name, instant_s in zip(("point", *QUANTILES), (point_s, *quantiles.tolist()), strict=True):
+    for name, instant_s in zip(("point", *QUANTILES), (point_s, *quantiles_s.tolist()), strict=True):
         if np.isfinite(instant_s):
             figures |= {name: iso(instant_s), f"{name}_h": (instant_s - at_s) / HOUR_S}
     return figures

@@ -20,6 +20,8 @@ from jobcast.traces.table import Trace
 
 LEAST_FACTOR = 0.01
 """No noise takes all of a declared size away."""
+WIDEST = 1_000_000
+"""GPUs of a job: no cluster has more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +70,9 @@ def elastic_jobs(
     # Jobs of one instant go by the number that their id is: 9 comes before 10.
     cut = replace(cut, trace=in_submission_order(cut.trace))
     place, window = cut.place, cut.trace
+    widest = int(window.gpus.argmax())
+    named = f"{window.source.path}: job {window.jobs['job_id'][widest]}"
+    check_width(int(window.gpus[widest]), place.gpus, named)
     table, table_notes = _demand(window, speedups)
     jobs, size_s, rigid = _columns(window, table, place)
     if noise or spread:
@@ -124,6 +129,15 @@ def in_submission_order(trace: Trace) -> Trace:
         return trace
     jobs = trace.jobs.with_columns(_number=numbers).sort("submit_time", "_number", maintain_order=True)
     return replace(trace, jobs=jobs.drop("_number"))
+
+
+def check_width(gpus: int, there: float, named: str) -> None:
+    """Refuse a width that is no cluster's: tables hold a number for each GPU. Raises TraceError; `named`: whose it is.
+
+    Up to `WIDEST` a job may be able to use more GPUs than there are.
+    """
+    if gpus > max(there, WIDEST):
+        raise TraceError(f"{named}: {gpus:,} GPUs are more than the cluster's {there:,g}; ask for fewer")
 
 
 def _demand(window: Trace, path: Path | None) -> tuple[Speedups, tuple[str, ...]]:

@@ -129,11 +129,23 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
         (("--at", "10010", "--job", "new", "--ask-gpus", "1,2"), "for one amount of work alone; add --size-s SECONDS"),
         (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),
         (("--at", "1969-12-31", "--job", "new"), "no job was submitted by 1969-12-31T00:00:00Z; choose a later --at"),
+        (("--at", "10010", "--job", "new", "--ask-gpus", "1000000000000"), "more than the cluster's 2; ask for fewer"),
+        (("--at", "9950", "--job", "99", "--ask-gpus", f"{10**30}"), "more than the cluster's 2; ask for fewer"),
+        (
+            ("--at", "10010", "--policy", "fcfs", "--job", "new", "--size-s", "9", "--ask-gpus", "4"),
+            "--ask-gpus 4: the cluster has 2 GPUs; ask for fewer",
+        ),
         (("--at", "50", "--job", "0"), "sizes are forecast from finished jobs, of which there are none"),
     ],
 )
 def test_one_line_for_each_mistake(shell, stream, words, told):
     assert told in shell.refuses("predict", "jct", *stream, *words)
+
+
+def test_a_job_wider_than_any_cluster_is_refused_for_its_width(shell, csv, stream):
+    trace = csv("0,vc,0,9.0,1,0,a", "1,vc,9,9.0,1000000000000,1,a", name="wide.csv", header=HEADER)
+    told = shell.refuses("predict", "jct", "--trace", trace, *stream[2:], "--at", "10")
+    assert told.endswith("wide.csv: job 1: 1,000,000,000,000 GPUs are more than the cluster's 2; ask for fewer")
 
 
 @pytest.mark.parametrize(
