@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
@@ -151,7 +152,8 @@ class Accounting:
         and counts among the others.
         """
         weights = self.rules.weights
-        at_s = max(floor(now_s / weights.period_s) * weights.period_s, self._at_s)
+        # An event that lies on the grid but for noise of its last bits is at its point.
+        at_s = max(floor((now_s + tolerance.INSTANT_S) / weights.period_s) * weights.period_s, self._at_s)
         if at_s > self._at_s or len(self._factors) < len(self._numbers):
             self._add_up(at_s)
             factors = fair_tree(self._tree(ROOT))

@@ -47,6 +47,14 @@ def test_use_counts_at_the_next_point_of_the_grid():
     assert books.priorities(np.full(2, 300.0), none, whose, 300.0).tolist() == [250.0, 500.0]
 
 
+def test_an_instant_of_the_grid_is_it_also_where_it_was_added_up():
+    books, heavy, light = Accounting(RULES, ranked=True), job(0), job(1, "guests", "v")
+    whose = np.array([books.number(one) for one in (heavy, light)])
+    books.start(heavy, 10.0)
+    # As at 300 s: 290 s of use count, and 300 s of age. Sums of times near 1e6 s are off by so much.
+    assert books.priorities(np.zeros(2), np.zeros(2), whose, 300.0 - 1e-10).tolist() == [550.0, 800.0]
+
+
 def test_accounts_and_users_that_nobody_named_have_one_share():
     rules = SchedulingRules(WEIGHTS, {"guests": Account(users={"v": 1.0})})
     books, jobs = Accounting(rules, ranked=True), [job(0, "guests", "v"), job(1, "guests"), job(2, "else", gpus=2)]
