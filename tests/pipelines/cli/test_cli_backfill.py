@@ -118,6 +118,14 @@ def test_wrong_input(shell, trace, tmp_path, words, text, line):
     assert line in shell.refuses("simulate", "--trace", trace, "--cluster", place, "--policy", "easy", *words)
 
 
+@pytest.mark.parametrize("command", ["backtest", "choose"])
+def test_a_value_that_no_policy_takes_is_refused_and_no_row_left_out(shell, trace, command):
+    words = (command, "--trace", trace, "--gpus", "4", "--policies", "easy,conservative_backfill", "--set")
+    why = "policy easy: setting bf_max_job_test must be a whole number >= 0, got -1"
+    assert shell.refuses(*words, "bf_max_job_test=-1") == why
+    assert "setting reservations must be kept or renewed, got never" in shell.refuses(*words, "reservations=never")
+
+
 def test_what_if_and_completions_tell_the_fidelity_by_then(shell, trace):
     words = ("--trace", trace, "--gpus", "4", "--policy", "easy", "--forecasts", "oracle")
     shell.works("simulate", *words, "--baseline", "none", "--out", "log.csv")
