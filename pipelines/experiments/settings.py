@@ -138,7 +138,7 @@ def settings_for(policy: str, settings: Mapping[str, str], local: bool = False) 
 
 
 def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local: bool = False) -> None:
-    """Read each setting's file once; ConfigError for a setting that none of the policies knows, or a value none takes."""
+    """Read each setting's file once; ConfigError for a setting that no policy knows, or a value that none takes."""
     for name in settings:
         if not any(settings_for(policy, {name: settings[name]}, local) for policy in policies):
             where = " with locality" if local else ""
