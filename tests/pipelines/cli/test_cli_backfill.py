@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 pytestmark = pytest.mark.usefixtures("untrained")
-LIMITED = "job_id,pool,submit_time,duration,gpus,time_limit_s,start_time,account"
+PLAIN = "job_id,pool,submit_time,duration,gpus,time_limit_s"
+LIMITED = f"{PLAIN},start_time,account"
 ROWS = ("a,p,0,100,3,100,0,lab", "b,p,1,50,4,60,100,lab", "c,p,2,98,1,98,2,guests", "d,p,3,98,1,98,200,new")
 CLUSTER = "nodes: [{count: 1, gpus: 4}]\npools: {p: 4}\n"
 
@@ -76,6 +77,27 @@ def test_weights_and_limits_of_the_cluster_file(shell, trace, tmp_path):
     assert starts(shell, *words, file(tmp_path, CLUSTER + "priority: {job_size: 9, favor_small: true}\n"))[3] == 100
     aside = shell.works("simulate", *words[:2], "--policy", "fcfs", "--cluster", file(tmp_path, CLUSTER + rules))
     assert "fcfs knows no accounts: priority and limits of the cluster file are left aside" in aside.err
+
+
+def test_where_the_cluster_has_no_pools_those_of_the_trace_stand_for_accounts(shell, csv, tmp_path):
+    trace = csv("a,p,0,100,1,100", "b,p,1,100,1,100", "c,q,2,100,1,100", header=PLAIN)
+    words = ("--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
+    nodes = "nodes: [{count: 1, gpus: 4}]\n"
+    assert starts(shell, *words, file(tmp_path, nodes + "accounts: {p: {grp_gpus: 1}, q: {}}")) == [0, 100, 2]
+    # Nobody has used anything but p, whose second job came first.
+    one = "nodes: [{count: 1, gpus: 1}]\npriority: {fairshare: 9, period_s: 1}\n"
+    assert starts(shell, *words, file(tmp_path, one)) == [0, 200, 100]
+
+
+def test_jobs_without_a_user_are_one_users_and_that_is_told(shell, csv, tmp_path):
+    trace = csv("a,p,0,100,1,100,", "b,p,1,100,1,100,", "c,p,2,100,1,100,u", header=f"{PLAIN},user")
+    words = ("--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
+    limited = file(tmp_path, CLUSTER + "accounts: {p: {user_jobs: 1}}")
+    assert starts(shell, *words, limited) == [0, 100, 2]
+    told = "users: 2 of 3 jobs name none; limits and shares of users take them for one"
+    assert told in shell.works("simulate", *words, limited).err
+    grouped = file(tmp_path, CLUSTER + "accounts: {p: {grp_jobs: 9}}")
+    assert "users:" not in shell.works("simulate", *words, grouped).err
 
 
 def test_who_never_fits_its_own_limits_is_left_out_if_asked_and_by_forecasts(shell, trace, tmp_path):
