@@ -110,7 +110,7 @@ class SchedulingRules:
 
     @property
     def _limits(self) -> list[Limits]:
-        return [one.limits for one in (*self.accounts.values(), *self.qos.values())]
+        return [*(one.limits for one in self.accounts.values()), *(one.limits for one in self.qos.values())]
 
     def above(self, account: str) -> tuple[str, ...]:
         """An account and those above it, the root left out; one that nobody named stands below the root."""
