@@ -49,6 +49,12 @@ def qos_of(job: Job) -> str:
     return "" if job.requirements is None else job.requirements.qos
 
 
+def partitions_of(job: Job) -> tuple[str, ...]:
+    """The partitions that a job may run in; none where the trace tells none."""
+    asked = "" if job.requirements is None else job.requirements.partition
+    return tuple(name.strip() for name in asked.split(",") if name.strip())
+
+
 class Accounting:
     """Running jobs by account, user and QOS, and the use of those that ran; kept up at each decision.
 
@@ -137,12 +143,13 @@ class Accounting:
 
     def own_points(self, job: Job, total_gpus: float) -> float:
         """Points of the factors that do not change while a job waits: size, QOS, partition."""
-        rules, asked = self.rules, job.requirements
+        rules = self.rules
         priorities = {name: one.priority for name, one in rules.qos.items()}
+        partition = max(relative(name, rules.partitions) for name in partitions_of(job) or ("",))
         return (
             rules.weights.job_size * size_factor(job.gpus, total_gpus, rules.weights.favor_small)
             + rules.weights.qos * relative(qos_of(job), priorities)
-            + rules.weights.partition * relative("" if asked is None else asked.partition, rules.partitions)
+            + rules.weights.partition * partition
         )
 
     def priorities(self, submit_s: Floats, own: Floats, whose: Ints, now_s: float) -> Floats:

@@ -23,7 +23,7 @@ from jobcast.pipelines.experiments.scenarios import Bare, Scenario
 from jobcast.pipelines.experiments.training_jobs import planned_run_times, training_workload
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.job_table import listed
-from jobcast.schedulers.accounting import Accounting, account_of
+from jobcast.schedulers.accounting import Accounting, account_of, partitions_of, qos_of
 from jobcast.schedulers.cells.quotas import Cells, cells_of, check_jobs, server_size, servers_for
 from jobcast.schedulers.policies import STARTS, TIME_LIMITS, LocalitySite, PolicySpec
 from jobcast.schedulers.pool_policies import BackfillSettings
@@ -327,8 +327,16 @@ def _rules_told(rule: PolicySpec, own: Any, scenario: RigidScenario) -> list[str
             f"QOS leave it {max(0.0, rooms[stuck[0]]):g} at most ({len(stuck)} such jobs); raise them, or pass "
             "--drop-too-wide"
         )
-    unknown = sorted({account_of(job) for job in jobs} - rules.accounts.keys()) if rules.accounts else []
-    result = [f"accounts: {_some(unknown)} not in the cluster file; 1 share each, no limits"] if unknown else []
+    named = {
+        "accounts": (rules.accounts, {account_of(job) for job in jobs}, "1 share each, no limits"),
+        "qos": (rules.qos, {qos_of(job) for job in jobs} - {""}, "priority 0, no limits"),
+        "partitions": (rules.partitions, {name for job in jobs for name in partitions_of(job)}, "priority 0"),
+    }
+    result = [
+        f"{section}: {_some(unknown)} not in the cluster file; {meaning}"
+        for section, (there, asked, meaning) in named.items()
+        if there and (unknown := sorted(asked - there.keys()))
+    ]
     nameless = sum(not job.user for job in jobs)
     if nameless and (rules.users_limited or rules.weights.fairshare):
         result.append(

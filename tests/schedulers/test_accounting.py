@@ -37,6 +37,13 @@ def test_a_priority_worked_out_by_hand():
     assert books.priorities(np.zeros(2), own, whose, 599.0).tolist() == [829.0, 803.0]
 
 
+def test_of_several_partitions_the_one_of_the_largest_priority_counts():
+    books = Accounting(RULES, ranked=True)
+    # 100 * 1/32 for the size, and 8 * 4/4, 8 * 1/4 or nothing.
+    points = [books.own_points(job(0, partition=text), 32.0) for text in ("long,gpu", "else, long", "else", "")]
+    assert points == [11.125, 5.125, 3.125, 3.125]
+
+
 def test_use_counts_at_the_next_point_of_the_grid():
     books, heavy, light = Accounting(RULES, ranked=True), job(0), job(1, "guests", "v")
     whose = np.array([books.number(one) for one in (heavy, light)])

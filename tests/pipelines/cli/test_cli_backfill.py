@@ -89,6 +89,16 @@ def test_where_the_cluster_has_no_pools_those_of_the_trace_stand_for_accounts(sh
     assert starts(shell, *words, file(tmp_path, one)) == [0, 200, 100]
 
 
+def test_a_qos_or_partition_that_the_cluster_file_does_not_name_is_told(shell, csv, tmp_path):
+    trace = csv("a,p,0,100,1,100,hi,gpu", 'b,p,1,100,1,100,,"long,new"', header=f"{PLAIN},qos,partition")
+    words = ("simulate", "--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
+    named = file(tmp_path, CLUSTER + "qos: {high: {priority: 1}}\npartitions: {gpu: 1, long: 2}\n")
+    told = shell.works(*words, named).err
+    assert "qos: hi not in the cluster file; priority 0, no limits" in told
+    assert "partitions: new not in the cluster file; priority 0" in told
+    assert "not in the cluster file" not in shell.works(*words, file(tmp_path, CLUSTER)).err
+
+
 def test_jobs_without_a_user_are_one_users_and_that_is_told(shell, csv, tmp_path):
     trace = csv("a,p,0,100,1,100,", "b,p,1,100,1,100,", "c,p,2,100,1,100,u", header=f"{PLAIN},user")
     words = ("--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
