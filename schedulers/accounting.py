@@ -115,7 +115,7 @@ class Accounting:
 
     def _room(self, bounds: tuple[Bound, ...]) -> float:
         gpus, jobs = self._gpus, self._jobs
-        left = [bound.gpus - gpus[bound.of] if jobs[bound.of] < bound.jobs else -1.0 for bound in bounds]
+        left = [bound.gpus - gpus[bound.of] if jobs[bound.of] + 1 <= bound.jobs else -1.0 for bound in bounds]
         return min(left, default=inf)
 
     def bounds(self, job: Job) -> tuple[Bound, ...]:
@@ -176,8 +176,10 @@ class Accounting:
             self._use[name] *= kept
         for job, from_s, until_s in (*self._ended, *self._held.values()):
             begin_s = max(from_s, before_s)
-            end_s = max(begin_s, min(until_s, at_s))
-            self._use[account_of(job), job.user] += decayed_use(job.gpus, begin_s, end_s, at_s, half_life_s)
+            end_s = min(until_s, at_s)
+            # What was held later does not count yet; seen from before, it would grow beyond all numbers.
+            if end_s > begin_s:
+                self._use[account_of(job), job.user] += decayed_use(job.gpus, begin_s, end_s, at_s, half_life_s)
         self._ended = [held for held in self._ended if held.until_s > at_s]
         self._at_s = at_s
 
