@@ -101,8 +101,16 @@ class SchedulingRules:
     @property
     def limited(self) -> bool:
         """Whether anything is limited."""
-        limits = [*(one.limits for one in self.accounts.values()), *(one.limits for one in self.qos.values())]
-        return any(one != NO_LIMITS for one in limits)
+        return any(one != NO_LIMITS for one in self._limits)
+
+    @property
+    def users_limited(self) -> bool:
+        """Whether anything is limited by user."""
+        return any(min(one.user_gpus, one.user_jobs) < inf for one in self._limits)
+
+    @property
+    def _limits(self) -> list[Limits]:
+        return [*(one.limits for one in self.accounts.values()), *(one.limits for one in self.qos.values())]
 
     def above(self, account: str) -> tuple[str, ...]:
         """An account and those above it, the root left out; one that nobody named stands below the root."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
@@ -46,6 +47,12 @@ def account_of(job: Job) -> str:
 def qos_of(job: Job) -> str:
     """A job's QOS, empty where the trace tells none."""
     return "" if job.requirements is None else job.requirements.qos
+
+
+def partitions_of(job: Job) -> tuple[str, ...]:
+    """The partitions that a job may run in; none where the trace tells none."""
+    asked = "" if job.requirements is None else job.requirements.partition
+    return tuple(name.strip() for name in asked.split(",") if name.strip())
 
 
 class Accounting:
@@ -108,7 +115,7 @@ class Accounting:
 
     def _room(self, bounds: tuple[Bound, ...]) -> float:
         gpus, jobs = self._gpus, self._jobs
-        left = [bound.gpus - gpus[bound.of] if jobs[bound.of] < bound.jobs else -1.0 for bound in bounds]
+        left = [bound.gpus - gpus[bound.of] if jobs[bound.of] + 1 <= bound.jobs else -1.0 for bound in bounds]
         return min(left, default=inf)
 
     def bounds(self, job: Job) -> tuple[Bound, ...]:
@@ -136,12 +143,13 @@ class Accounting:
 
     def own_points(self, job: Job, total_gpus: float) -> float:
         """Points of the factors that do not change while a job waits: size, QOS, partition."""
-        rules, asked = self.rules, job.requirements
+        rules = self.rules
         priorities = {name: one.priority for name, one in rules.qos.items()}
+        partition = max(relative(name, rules.partitions) for name in partitions_of(job) or ("",))
         return (
             rules.weights.job_size * size_factor(job.gpus, total_gpus, rules.weights.favor_small)
             + rules.weights.qos * relative(qos_of(job), priorities)
-            + rules.weights.partition * relative("" if asked is None else asked.partition, rules.partitions)
+            + rules.weights.partition * partition
         )
 
     def priorities(self, submit_s: Floats, own: Floats, whose: Ints, now_s: float) -> Floats:
@@ -151,7 +159,8 @@ class Accounting:
         and counts among the others.
         """
         weights = self.rules.weights
-        at_s = max(floor(now_s / weights.period_s) * weights.period_s, self._at_s)
+        # An event that lies on the grid but for noise of its last bits is at its point.
+        at_s = max(floor((now_s + tolerance.INSTANT_S) / weights.period_s) * weights.period_s, self._at_s)
         if at_s > self._at_s or len(self._factors) < len(self._numbers):
             self._add_up(at_s)
             factors = fair_tree(self._tree(ROOT))
@@ -167,8 +176,10 @@ class Accounting:
             self._use[name] *= kept
         for job, from_s, until_s in (*self._ended, *self._held.values()):
             begin_s = max(from_s, before_s)
-            end_s = max(begin_s, min(until_s, at_s))
-            self._use[account_of(job), job.user] += decayed_use(job.gpus, begin_s, end_s, at_s, half_life_s)
+            end_s = min(until_s, at_s)
+            # What was held later does not count yet; seen from before, it would grow beyond all numbers.
+            if end_s > begin_s:
+                self._use[account_of(job), job.user] += decayed_use(job.gpus, begin_s, end_s, at_s, half_life_s)
         self._ended = [held for held in self._ended if held.until_s > at_s]
         self._at_s = at_s
 

@@ -613,11 +613,14 @@ def fidelity(log: RunLog, counted: Bools, by_s: float = inf) -> dict[str, Any] |
     `n`, `median` and `p90` (90 % of the jobs are that near) of all jobs with both, and of those by week of submission
     (`weeks`: `from` is a Monday, UTC). None where the log has no recorded starts, or submissions are the run's own.
     As known at an instant, `by_s`: of jobs that had started by then; a later simulated start counts as one at `by_s`.
+    Of a run that began amid things, jobs that ran already do not count: their starts were given to it.
     """
     if "recorded_start_s" not in log.columns or log.trace_submit_s is not None:
         return None
     recorded_s, start_s = log.columns["recorded_start_s"], np.minimum(log.start_s, by_s)
     known = counted & (recorded_s <= by_s) & np.isfinite(start_s)
+    if log.begin_s is not None:
+        known &= recorded_s > log.begin_s
     off_s, wait_s = np.abs(start_s - recorded_s)[known], (recorded_s - log.submit_s)[known]
     off = np.where(off_s > tolerance.LATER_S, off_s, 0.0) / np.maximum(wait_s, LEAST_WAIT_S)
     week = np.floor((log.submit_s[known] - MONDAY_S) / WEEK_S)

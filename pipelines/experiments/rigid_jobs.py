@@ -16,14 +16,14 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.hardware import FLAT_POOL, Cluster
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.scheduling_rules import NO_RULES
+from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 from jobcast.domain.settings import Settings, read_settings
 from jobcast.pipelines.experiments.scaling_jobs import ScalingJobs, ScalingTables, scaled
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario
 from jobcast.pipelines.experiments.training_jobs import planned_run_times, training_workload
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.job_table import listed
-from jobcast.schedulers.accounting import Accounting, account_of
+from jobcast.schedulers.accounting import Accounting, account_of, partitions_of, qos_of
 from jobcast.schedulers.cells.quotas import Cells, cells_of, check_jobs, server_size, servers_for
 from jobcast.schedulers.policies import STARTS, TIME_LIMITS, LocalitySite, PolicySpec
 from jobcast.schedulers.pool_policies import BackfillSettings
@@ -146,7 +146,7 @@ def rigid_jobs(
         Jobs scale and nodes are of several sizes.
     """
     # A cluster without quotas is one pool, whatever pools the trace tells.
-    place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
+    place, window = cut.place, in_one_pool(cut.trace, cut.place.rules) if cut.place.flat else cut.trace
     jobs, durations = window.to_jobs()
     result = zip(durations.tolist(), window.recorded_start_s.tolist(), strict=True)
     outcomes = [Outcome(duration_s, start_s=start_s) for duration_s, start_s in result]
@@ -176,9 +176,15 @@ def rigid_jobs(
     return cut.of(workload, facts, *notes, listed=listed(workload), dropped=dropped)
 
 
-def in_one_pool(trace: Trace) -> Trace:
-    """The same jobs, all of the pool of a cluster without quotas."""
-    return replace(trace, jobs=trace.jobs.with_columns(pool=pl.lit(FLAT_POOL)))
+def in_one_pool(trace: Trace, rules: SchedulingRules = NO_RULES) -> Trace:
+    """The same jobs, all of the pool of a cluster without quotas.
+
+    Where accounts count, the pool that a job had stands for its account if it names none.
+    """
+    jobs = trace.jobs
+    if rules.accounts or rules.weights.fairshare:
+        jobs = jobs.with_columns(account=pl.coalesce("account", "pool") if "account" in jobs.columns else "pool")
+    return replace(trace, jobs=jobs.with_columns(pool=pl.lit(FLAT_POOL)))
 
 
 def _unlike(window: Trace, workload: Workload) -> str:
@@ -321,8 +327,22 @@ def _rules_told(rule: PolicySpec, own: Any, scenario: RigidScenario) -> list[str
             f"QOS leave it {max(0.0, rooms[stuck[0]]):g} at most ({len(stuck)} such jobs); raise them, or pass "
             "--drop-too-wide"
         )
-    unknown = sorted({account_of(job) for job in jobs} - rules.accounts.keys()) if rules.accounts else []
-    return [f"accounts: {_some(unknown)} not in the cluster file; 1 share each, no limits"] if unknown else []
+    named = {
+        "accounts": (rules.accounts, {account_of(job) for job in jobs}, "1 share each, no limits"),
+        "qos": (rules.qos, {qos_of(job) for job in jobs} - {""}, "priority 0, no limits"),
+        "partitions": (rules.partitions, {name for job in jobs for name in partitions_of(job)}, "priority 0"),
+    }
+    result = [
+        f"{section}: {_some(unknown)} not in the cluster file; {meaning}"
+        for section, (there, asked, meaning) in named.items()
+        if there and (unknown := sorted(asked - there.keys()))
+    ]
+    nameless = sum(not job.user for job in jobs)
+    if nameless and (rules.users_limited or rules.weights.fairshare):
+        result.append(
+            f"users: {nameless:,} of {len(jobs):,} jobs name none; limits and shares of users take them for one"
+        )
+    return result
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:

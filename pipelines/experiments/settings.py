@@ -138,12 +138,26 @@ def settings_for(policy: str, settings: Mapping[str, str], local: bool = False) 
 
 
 def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local: bool = False) -> None:
-    """Read each setting's file once; ConfigError for a setting that none of the policies knows."""
+    """Read each setting's file once; ConfigError for a setting that no policy knows, or a value that none takes."""
     for name in settings:
         if not any(settings_for(policy, {name: settings[name]}, local) for policy in policies):
             where = " with locality" if local else ""
             raise ConfigError(f"setting {name}: no policy of {', '.join(policies)} knows it{where}; leave it out")
-    loaded(settings)
+    for name, value in loaded(settings).items():
+        knowing = [policy for policy in policies if settings_for(policy, {name: settings[name]}, local)]
+        refused = [why for policy in knowing if (why := _refusal(policy, name, value, local)) is not None]
+        # A value that some take is no mistake: the others lack what it asks for.
+        if len(refused) == len(knowing):
+            raise refused[0]
+
+
+def _refusal(policy: str, name: str, value: object, local: bool) -> ConfigError | None:
+    """Why a policy does not take a value of a setting that it knows; None where it does."""
+    try:
+        split_settings(find_policy(policy), {name: value}, local)
+    except ConfigError as error:
+        return error
+    return None
 
 
 def check_forecasts(policy: str, spec: ForecastSpec | None) -> None:

@@ -352,7 +352,7 @@ class Sources:
 def earlier_jobs(scenario: RigidScenario) -> EarlierJobs:
     """What the trace did before the window; ends after its beginning become known as time reaches them."""
     # As the window's own jobs meet the cluster.
-    earlier = in_one_pool(scenario.earlier) if scenario.place.flat else scenario.earlier
+    earlier = in_one_pool(scenario.earlier, scenario.place.rules) if scenario.place.flat else scenario.earlier
     jobs, durations = earlier.to_jobs()
     return EarlierJobs(jobs, earlier.start_s, earlier.known_s, durations)
 

@@ -37,6 +37,13 @@ def test_a_priority_worked_out_by_hand():
     assert books.priorities(np.zeros(2), own, whose, 599.0).tolist() == [829.0, 803.0]
 
 
+def test_of_several_partitions_the_one_of_the_largest_priority_counts():
+    books = Accounting(RULES, ranked=True)
+    # 100 * 1/32 for the size, and 8 * 4/4, 8 * 1/4 or nothing.
+    points = [books.own_points(job(0, partition=text), 32.0) for text in ("long,gpu", "else, long", "else", "")]
+    assert points == [11.125, 5.125, 3.125, 3.125]
+
+
 def test_use_counts_at_the_next_point_of_the_grid():
     books, heavy, light = Accounting(RULES, ranked=True), job(0), job(1, "guests", "v")
     whose = np.array([books.number(one) for one in (heavy, light)])
@@ -45,6 +52,24 @@ def test_use_counts_at_the_next_point_of_the_grid():
     assert books.priorities(none, none, whose, 299.0).tolist() == [500.0, 500.0]
     # The lab has used all: 3/4 over 1; the guests' level is infinite.
     assert books.priorities(np.full(2, 300.0), none, whose, 300.0).tolist() == [250.0, 500.0]
+
+
+def test_use_that_halves_within_a_period_is_soon_nothing():
+    # A start that lies 2000 half-lives after the last point of the grid: 2 ** 2000 is no number.
+    weights = PriorityWeights(fairshare=500.0, half_life_s=0.1)
+    books, heavy, light = Accounting(SchedulingRules(weights), ranked=True), job(0), job(1, "guests", "v")
+    whose = np.array([books.number(one) for one in (heavy, light)])
+    books.start(heavy, 200.0)
+    assert books.priorities(np.zeros(2), np.zeros(2), whose, 250.0).tolist() == [500.0, 500.0]
+    assert books.priorities(np.zeros(2), np.zeros(2), whose, 300.0).tolist() == [250.0, 500.0]
+
+
+def test_an_instant_of_the_grid_is_it_also_where_it_was_added_up():
+    books, heavy, light = Accounting(RULES, ranked=True), job(0), job(1, "guests", "v")
+    whose = np.array([books.number(one) for one in (heavy, light)])
+    books.start(heavy, 10.0)
+    # As at 300 s: 290 s of use count, and 300 s of age. Sums of times near 1e6 s are off by so much.
+    assert books.priorities(np.zeros(2), np.zeros(2), whose, 300.0 - 1e-10).tolist() == [550.0, 800.0]
 
 
 def test_accounts_and_users_that_nobody_named_have_one_share():
@@ -75,6 +100,16 @@ def test_room_is_what_the_tightest_limit_leaves():
     assert (room(mine), room(yours), room(above)) == (1.0, 1.0, 1.0)
     books.start(job(4, "else", "a", qos="one"), 0.0)
     assert (room(job(5, "else", "a", qos="one")), room(job(6, "else", "b", qos="one"))) == (-1.0, inf)
+
+
+def test_a_part_of_a_job_is_none():
+    books = Accounting(SchedulingRules(accounts={"lab": Account(limits=Limits(user_jobs=0.5))}), ranked=False)
+    assert books.rooms(np.array([books.number(job(0))])).tolist() == [-1.0]
+    books = Accounting(SchedulingRules(accounts={"lab": Account(limits=Limits(grp_jobs=1.5))}), ranked=False)
+    whose = np.array([books.number(job(1))])
+    assert books.rooms(whose).tolist() == [inf]
+    books.start(job(0), 0.0)
+    assert books.rooms(whose).tolist() == [-1.0]
 
 
 class Seen:

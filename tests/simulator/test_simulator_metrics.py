@@ -429,3 +429,10 @@ def test_fidelity_counts_who_has_both_starts_and_as_of_an_instant_who_had_starte
     assert fidelity(LOG, ALL) is None
     assert fidelity(recorded(*[np.nan] * 4), ALL) is None
     assert fidelity(replace(log, trace_submit_s=log.submit_s), ALL) is None
+
+
+def test_fidelity_is_of_starts_that_the_run_decided():
+    log = replace(recorded(0.0, 20.0, 100.0, 10.0), begin_s=10.0)
+    # The first and the last ran when the run began, as the trace has it; nothing is left by 15.
+    assert fidelity(log, ALL)["n"] == 2
+    assert fidelity(log, ALL, by_s=15.0) is None

@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 pytestmark = pytest.mark.usefixtures("untrained")
-LIMITED = "job_id,pool,submit_time,duration,gpus,time_limit_s,start_time,account"
+PLAIN = "job_id,pool,submit_time,duration,gpus,time_limit_s"
+LIMITED = f"{PLAIN},start_time,account"
 ROWS = ("a,p,0,100,3,100,0,lab", "b,p,1,50,4,60,100,lab", "c,p,2,98,1,98,2,guests", "d,p,3,98,1,98,200,new")
 CLUSTER = "nodes: [{count: 1, gpus: 4}]\npools: {p: 4}\n"
 
@@ -78,6 +79,37 @@ def test_weights_and_limits_of_the_cluster_file(shell, trace, tmp_path):
     assert "fcfs knows no accounts: priority and limits of the cluster file are left aside" in aside.err
 
 
+def test_where_the_cluster_has_no_pools_those_of_the_trace_stand_for_accounts(shell, csv, tmp_path):
+    trace = csv("a,p,0,100,1,100", "b,p,1,100,1,100", "c,q,2,100,1,100", header=PLAIN)
+    words = ("--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
+    nodes = "nodes: [{count: 1, gpus: 4}]\n"
+    assert starts(shell, *words, file(tmp_path, nodes + "accounts: {p: {grp_gpus: 1}, q: {}}")) == [0, 100, 2]
+    # Nobody has used anything but p, whose second job came first.
+    one = "nodes: [{count: 1, gpus: 1}]\npriority: {fairshare: 9, period_s: 1}\n"
+    assert starts(shell, *words, file(tmp_path, one)) == [0, 200, 100]
+
+
+def test_a_qos_or_partition_that_the_cluster_file_does_not_name_is_told(shell, csv, tmp_path):
+    trace = csv("a,p,0,100,1,100,hi,gpu", 'b,p,1,100,1,100,,"long,new"', header=f"{PLAIN},qos,partition")
+    words = ("simulate", "--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
+    named = file(tmp_path, CLUSTER + "qos: {high: {priority: 1}}\npartitions: {gpu: 1, long: 2}\n")
+    told = shell.works(*words, named).err
+    assert "qos: hi not in the cluster file; priority 0, no limits" in told
+    assert "partitions: new not in the cluster file; priority 0" in told
+    assert "not in the cluster file" not in shell.works(*words, file(tmp_path, CLUSTER)).err
+
+
+def test_jobs_without_a_user_are_one_users_and_that_is_told(shell, csv, tmp_path):
+    trace = csv("a,p,0,100,1,100,", "b,p,1,100,1,100,", "c,p,2,100,1,100,u", header=f"{PLAIN},user")
+    words = ("--trace", trace, "--policy", "easy", "--baseline", "none", "--cluster")
+    limited = file(tmp_path, CLUSTER + "accounts: {p: {user_jobs: 1}}")
+    assert starts(shell, *words, limited) == [0, 100, 2]
+    told = "users: 2 of 3 jobs name none; limits and shares of users take them for one"
+    assert told in shell.works("simulate", *words, limited).err
+    grouped = file(tmp_path, CLUSTER + "accounts: {p: {grp_jobs: 9}}")
+    assert "users:" not in shell.works("simulate", *words, grouped).err
+
+
 def test_who_never_fits_its_own_limits_is_left_out_if_asked_and_by_forecasts(shell, trace, tmp_path):
     # a and b ask for 3 and 4 GPUs; with two of an account's d would wait for c.
     place = file(tmp_path, CLUSTER + "accounts: {lab: {user_gpus: 2}, guests: {user_gpus: 1}}")
@@ -116,6 +148,14 @@ def test_starts_are_asked_for_where_there_are_none(shell, csv):
 def test_wrong_input(shell, trace, tmp_path, words, text, line):
     place = file(tmp_path, CLUSTER + text)
     assert line in shell.refuses("simulate", "--trace", trace, "--cluster", place, "--policy", "easy", *words)
+
+
+@pytest.mark.parametrize("command", ["backtest", "choose"])
+def test_a_value_that_no_policy_takes_is_refused_and_no_row_left_out(shell, trace, command):
+    words = (command, "--trace", trace, "--gpus", "4", "--policies", "easy,conservative_backfill", "--set")
+    why = "policy easy: setting bf_max_job_test must be a whole number >= 0, got -1"
+    assert shell.refuses(*words, "bf_max_job_test=-1") == why
+    assert "setting reservations must be kept or renewed, got never" in shell.refuses(*words, "reservations=never")
 
 
 def test_what_if_and_completions_tell_the_fidelity_by_then(shell, trace):
