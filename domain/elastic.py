@@ -140,6 +140,8 @@ class ElasticPolicy:
         # Rules only ever add: they count on zeros.
         gpus = np.zeros((len(seen.left_s), len(seen.capacity)))
         self.rule(seen, self.numbers, gpus)
+        # Dust that solvers of shares leave is nothing, as in the compiled twin, whoever counts it.
+        gpus[abs(gpus) < tolerance.GPUS] = 0.0
         return Decision({seq: granted(gpus[seq]) for seq in view.active if _differs(view, seq, gpus[seq])})
 
 

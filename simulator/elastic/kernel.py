@@ -156,10 +156,11 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
             # It may hold less of one type and more of another.
             less |= part < held[i, kind] - tolerance.GPUS
             more |= part > held[i, kind] + tolerance.GPUS
-        if total > state.most[job] * (1.0 + tolerance.GPUS):
+        most = state.most[job] * (1.0 + tolerance.GPUS)
+        if total > most:
             state.count[CULPRIT] = job
             return OVER_MOST
-        less &= held[i].sum() <= state.most[job]  # else a stage ended, in which it could use more
+        less &= held[i].sum() <= most  # else a stage ended, in which it could use more
         if less:
             state.preemptions[job] += 1
         if total > 0.0:

@@ -91,7 +91,8 @@ class Speedup(Separable):
         else:
             self.halt(seq, now_s)
             # A stage that ended frees GPUs that the job could not use any more: no preemption.
-            less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
+            most = self.jobs.stage_most[self.stage[seq]] * (1.0 + tolerance.GPUS)
+            less = _exceeds(old, new) and old.gpus <= most
             stops = less or (new is not None and _exceeds(new, old))
             self.stops[seq] += less
         if new is not None:

@@ -221,7 +221,6 @@ def release(world: TaskWorld, state: TaskState, job: int, now_s: float) -> None:
     for task in range(world.jobs.task_of[job], world.jobs.task_of[job + 1]):
         _rest(world, state, task, now_s)
     state.placed[job] = 0
-    state.stalled_until_s[job] = -np.inf
 
 
 @outer(types.void(WORLD, STATE, types.int64, types.float64))

@@ -1,8 +1,10 @@
 """Copies of runs: in truth they end as the run itself, in what is believed as that says; neither moves the other."""
 
 from dataclasses import replace
+from inspect import ismodule
 from itertools import count
 
+import joblib
 import numpy as np
 import pytest
 
@@ -120,6 +122,11 @@ def told(run):
     return spans, log.start_s.tolist(), log.end_s.tolist(), columns, getattr(run.law, "ran", None)
 
 
+def kept_by(law):
+    """A hash of all that it keeps: also of what only a later start, or the end of patience, would show."""
+    return joblib.hash({name: kept for name, kept in vars(law).items() if not ismodule(kept)})
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_a_copy_in_truth_ends_as_the_run_and_changes_nothing_of_it(name):
     """Copied in the middle of it."""
@@ -130,8 +137,9 @@ def test_a_copy_in_truth_ends_as_the_run_and_changes_nothing_of_it(name):
     whole, run = told(first), RUNS[name]()
     for _ in range(steps // 2):
         run.step()
-    copies = [run.fork(), run.fork()]
+    copies, before = [run.fork(), run.fork()], kept_by(run.law)
     assert repr(told(copies[0].run())) == repr(whole)
+    assert kept_by(run.law) == before
     assert repr(told(run.run())) == repr(whole)
     assert repr(told(copies[1].run())) == repr(whole)
 

@@ -93,10 +93,25 @@ def test_alike_widths_come_first():
     assert np.median(wide) > 100 * np.median(narrow)
 
 
+def test_half_of_the_weight_falls_by_recency_and_sizes_behind_a_job_are_not_drawn():
+    """The first of eleven has 1 / e of the last one's; who has outlived all but the largest is about as large.
+
+    Who has outlived all goes on by as much again in the median, by three times as much at most.
+    """
+    forecaster = SizeForecaster.read({"recency": 10.0, "recent_share": 0.5, "shift": 0.0})
+    sample = forecaster.sample(10.0 ** np.arange(11), np.ones(11, dtype=bool), np.ones(11, dtype=np.int64))
+    recent = sample.weight - 0.5 / 11
+    assert (recent.sum(), recent[-1] / recent[0]) == pytest.approx((0.5, np.e))
+    draws, one_gpu = SizeDraws(sample, np.random.default_rng(0)), np.ones(4000, dtype=np.int64)
+    assert np.median(draws.draw(one_gpu, np.full(4000, 5e9))) == pytest.approx(1e10, rel=0.1)
+    beyond = draws.draw(one_gpu, np.full(4000, 1e12)) / 1e12
+    assert (np.median(beyond), beyond.max()) == pytest.approx((2.0, 4.0), rel=0.1)
+
+
 def test_a_burst_of_long_jobs_is_noticed():
     """Where the last jobs resemble each other, the recent ones weigh more."""
     sizes = np.repeat(np.random.default_rng(4).permutation([10.0, 1e5] * 10), 20)
-    assert SizeForecaster().fit(sizes, np.ones(400, dtype=np.int64)).recent_share_ > 0.0
+    assert 0.0 < SizeForecaster().fit(sizes, np.ones(400, dtype=np.int64)).recent_share_ < 1.0
 
 
 def test_nothing_to_learn_from_is_refused():

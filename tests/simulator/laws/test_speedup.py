@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.elastic import ElasticView
+from jobcast.domain.compiled import njit
+from jobcast.domain.elastic import ElasticPolicy, ElasticView
+from jobcast.domain.elastic_kernels import RULE
 from jobcast.domain.policy import ANYWHERE, Cell, Grant
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import OVERDUE_S
@@ -51,6 +53,26 @@ def test_the_loop_and_its_twin_agree(rule, case):
     np.testing.assert_allclose(log.duration_s, twin.duration_s)
     for name in ("gpu_s", "contention_events", "work_s"):
         np.testing.assert_allclose(log.columns[name], twin.columns[name], rtol=1e-9, atol=1e-6)
+
+
+@njit(RULE, cache=True)
+def by_numbers(view, numbers, gpus):
+    """The first job's GPUs of two types until 5 s, then after."""
+    gpus[0] = numbers[:2] if view.now_s < 5.0 else numbers[2:]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param((2.0 + 4e-16, 0.0), id="the most it can use, by the last bit of a sum"),
+        pytest.param((2.0, 9e-10), id="the most it can use, and dust"),
+        pytest.param((1.0, 1.5e-9), id="hardly more than dust"),
+    ],
+)
+def test_both_count_what_is_taken_away_down_to_dust(before):
+    policy = ElasticPolicy("", by_numbers, np.array([*before, 1.0, 9e-10]), lease_s=5.0)
+    log, twin = both(Case(jobs_of([(0.0, 30.0, 2)], speed=np.ones((4, 2))), cluster_of(3, 1)), policy)
+    assert log.preemptions.tolist() == twin.preemptions.tolist() == [1]
 
 
 def test_who_is_done_at_the_end_of_another_ends_with_it():

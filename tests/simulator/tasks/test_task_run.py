@@ -155,9 +155,13 @@ def test_a_second_move_stands_still_anew():
     assert log.end_s[0] == pytest.approx(60.0 + 60.0 + 90.0 + 140.0)
 
 
-def test_a_quick_move_does_not_cut_a_slow_one_short():
-    """125,000 MB take 100 s, until second 170; a move within the server at second 120 changes nothing of that."""
-    script = {0: {"put": [(0, 0)]}, 60: {"put": [(0, 2)]}, 120: {"put": [(0, 3)]}}
+@pytest.mark.parametrize("stop", [[], [0]])
+def test_a_quick_move_does_not_cut_a_slow_one_short(stop):
+    """125,000 MB take 100 s, until second 170; a move within the server at second 120 changes nothing of that.
+
+    Nor does a stop, with which the job is put there anew.
+    """
+    script = {0: {"put": [(0, 0)]}, 60: {"put": [(0, 2)]}, 120: {"stop": stop, "put": [(0, 3)]}}
     log, _ = run([TaskJob()], script, model_mb=125_000.0)
     assert log.end_s[0] == pytest.approx(170.0 + 40.0)
 
