@@ -243,8 +243,8 @@ class Trace:
 
     @property
     def last_known_s(self) -> float:
-        """The last instant that the trace tells of, seconds from the epoch: a submission, a start, a known end."""
-        result = np.concatenate([self.submit_s, self.start_s, self.known_s])
+        """The last instant that it tells of, seconds from the epoch: a submission, snapshot, start or known end."""
+        result = np.concatenate([self.submit_s, self.seen_s, self.start_s, self.known_s])
         return float(result[np.isfinite(result)].max())
 
     @property

@@ -39,6 +39,11 @@ def prediction_table(result: Mapping[str, Any]) -> str:
     rows = [{"job_id": name, **row} for name, row in result.get("jobs", {}).items()] or result.get("steps", [])
     if rows:
         lines.append(aligned([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)], words=1))
+    if unanswered := result.get("unanswered"):
+        lines.append(
+            f"note: {counted(unanswered, 'job')} of earlier snapshots that may still wait left out: only a job's first "
+            "snapshot is kept"
+        )
     if result["overlap"]:
         lines.append("note: the version was trained on some of what it was asked about")
     return "\n".join(lines)

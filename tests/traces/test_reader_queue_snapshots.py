@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.readers import read_sources, read_trace
-from jobcast.traces.readers.queue_snapshots import AGAIN, NEEDS, NOT_PENDING
+from jobcast.traces.readers.queue_snapshots import AGAIN, NEEDS, NEVER_STARTED, NOT_PENDING
 from jobcast.traces.table_files import write_trace
 from tests.queue_cases import snapshot_frame
 from tests.shared import refused
@@ -93,6 +93,39 @@ def test_a_job_may_still_wait_or_run_where_the_table_ends(tmp_path):
     by_id = dict(zip(trace.jobs["job_id"], zip(trace.start_s, trace.ended, strict=True), strict=True))
     assert by_id["0000"] == (float("inf"), False)
     assert (by_id["0001"][0] < float("inf"), by_id["0001"][1], by_id["0002"][1]) == (True, False, True)
+
+
+def test_jobs_that_were_cancelled_while_they_waited_wait_no_longer(tmp_path):
+    """Slurm tells no start of them, or as their start when they were cancelled."""
+    frame = snapshot_frame(1, 5).with_columns(state=pl.lit("COMPLETED"))
+    job, empty = pl.col("job_id"), pl.lit(None, pl.Datetime("us", "UTC"))
+    frame = frame.with_columns(
+        start_time=pl.when(job.is_in(["0000", "0001", "0003"])).then(empty).otherwise("start_time"),
+        end_time=pl.when(job.is_in(["0001", "0003"])).then(empty).when(job == "0002").then("start_time")
+        .otherwise("end_time"),
+        state=pl.when(job == "0001").then(pl.lit("CANCELLED+")).when(job == "0002").then(pl.lit("Cancelled by 7"))
+        .when(job == "0003").then(pl.lit("PENDING")).otherwise("state"),
+    )  # fmt: skip
+    trace = read(frame, tmp_path)
+    assert trace.dropped == {NEVER_STARTED: 3}
+    assert sorted(trace.jobs["job_id"]) == ["0003", "0004"]
+    named = {"format": "queue-snapshots", "strict": True}
+    refused(TraceError, "start_time: must be told", read_sources, [tmp_path / "table.parquet"], **named)
+
+
+def test_a_job_that_failed_in_its_first_second_did_start(tmp_path):
+    frame = snapshot_frame(1, 3).with_columns(end_time=pl.col("start_time"), state=pl.lit("FAILED"))
+    assert read(frame, tmp_path).duration_s.tolist() == [1.0] * 3
+    assert not read(frame.drop("state", "end_time"), tmp_path).dropped
+    assert not read(frame.with_columns(state=pl.lit(None)), tmp_path).dropped
+
+
+def test_a_table_tells_of_its_last_snapshot_even_where_nothing_started_since(tmp_path):
+    frame = snapshot_frame(2, 3)
+    last = frame["snapshot_time"].max()
+    empty = [pl.when(pl.col(name) <= last).then(name).alias(name) for name in ("start_time", "end_time")]
+    trace = read(frame.with_columns(empty), tmp_path)
+    assert trace.last_known_s == last.timestamp()
 
 
 def test_no_outcome_is_needed_but_the_start():

@@ -14,6 +14,7 @@ from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.csv_table import header_of
 from jobcast.traces.files import PathLike
 from jobcast.traces.readers.reading import Reading, Unfit, leave_out, merged_notes, only_source
+from jobcast.traces.readers.sacct_jobs import NOT_ENDED
 from jobcast.traces.table import MICROSECONDS
 from jobcast.traces.table_files import is_parquet, parquet_columns, read_plain
 
@@ -39,6 +40,9 @@ SHORTEST_S = 1.0
 NO_SNAPSHOT = "without snapshot_time"
 NOT_PENDING = "not pending at its snapshot"
 AGAIN = "later snapshot of the same job"
+NEVER_STARTED = "cancelled while it waited"
+CANCELLED = "CANCELLED"
+"""Begins the state of a job that was cancelled: CANCELLED by 1000."""
 FOREIGN = "columns that jobcast does not know are kept and not read: "
 OUTCOMES = ("wait_s", "submit_wait_s", "eligible_wait_s")
 """What followed, told a second time: start and submission tell it."""
@@ -49,7 +53,8 @@ KNOWN = {*NEEDS, *SHARES, *OUTCOMES, *MAY_TELL, "duration"}
 class QueueSnapshotsReader:
     """Reads one table, Parquet or CSV, one row a job and snapshot; of each job the first snapshot is kept.
 
-    A job without `start_time` still waits where the table ends. Its run time is that from start to end, where both are
+    A job without `start_time` still waits where the table ends, unless an end or a state tells that it was over without
+    a start: such jobs are left out, as they are of accounting. The run time is that from start to end, where both are
     told, a second at least.
     """
 
@@ -81,7 +86,8 @@ class QueueSnapshotsReader:
         table = _run(typed.frame).with_columns(_beside(frame, place))
         foreign = [name for name in frame.columns if name not in KNOWN]
         notes = merged_notes((*typed.notes, *([FOREIGN + ", ".join(foreign)] if foreign else [])))
-        return leave_out(table, _unfit(table), place, strict).reading([file], frame.height, notes)
+        unfit = [*_unfit(table), Unfit(NEVER_STARTED, _never_started(typed.frame), "start_time", "must be told")]
+        return leave_out(table, unfit, place, strict).reading([file], frame.height, notes)
 
 
 def _canonical(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
@@ -99,6 +105,17 @@ def _run(jobs: pl.DataFrame) -> pl.DataFrame:
     return jobs.with_columns(
         pl.when(ended).then(run_s.clip(SHORTEST_S)).alias("duration"), pl.when(ended).then("end_time").alias("end_time")
     )
+
+
+def _never_started(jobs: pl.DataFrame) -> pl.Series:
+    """Rows of jobs that were over without a start, which Slurm tells by no start, or by that of their cancellation."""
+    state = pl.col("state").str.to_uppercase() if "state" in jobs.columns else pl.lit(None, pl.String)
+    first = state.str.extract(r"^\s*([^\s+]+)")
+    over = pl.col("end_time").is_not_null() | ~first.is_in(NOT_ENDED)
+    at_once = (first == CANCELLED) & (pl.col("end_time") <= pl.col("start_time"))
+    return jobs.select(
+        pl.when(pl.col("start_time").is_null()).then(over).otherwise(at_once).fill_null(False).alias("never")
+    )["never"]
 
 
 def _beside(frame: pl.DataFrame, place: Place) -> list[pl.Series]:

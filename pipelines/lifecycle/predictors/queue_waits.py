@@ -113,7 +113,11 @@ class QueueWaits(TraceLife[QueueWait]):
         return jobs.with_columns(pl.Series(*one, pl.Float64) for one in zip(WAITS_TOLD, result.T, strict=True))
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
-        """By job, with the instant from which on the seconds count."""
+        """By job, with the instant from which on the seconds count.
+
+        `unanswered` counts jobs of a table that still wait since an earlier snapshot: what that told of their places
+        is over, and the trace holds no later one.
+        """
         at_s, source, bad = case.known.until_s, case.known.jobs, BadAnswers()
         assert at_s is not None  # see `TraceLife.known`
         seen = self.seen(case.known)
@@ -122,6 +126,7 @@ class QueueWaits(TraceLife[QueueWait]):
             "at": iso(at_s),
             "from": iso(asked_at(seen, at_s)),
             **self.report(rows),
+            "unanswered": len(Queue.of(seen).pending(at_s)) - len(rows),
             "bad_forecasts": bad.figures(),
             "overlap": case.version.train_until_s > at_s,
             **made_from(source.source, source.notes, source.dropped),

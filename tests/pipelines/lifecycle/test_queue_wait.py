@@ -13,6 +13,7 @@ from jobcast.features.queue_state import Queue
 from jobcast.models.predictor import Known
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.report.figure_lines import evaluation_table, training_table
+from jobcast.pipelines.report.formatting import iso
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import typed
 from tests.queue_cases import snapshot_frame
@@ -85,6 +86,17 @@ def test_pending_jobs_are_answered_from_the_last_snapshot_on(shell, trace):
     now = shell.json("predict", "queue-wait", "--trace", trace)
     assert now["at"] == now["from"] > told["from"]
     assert len(now["jobs"]) == (queue.seen_s == queue.seen_s.max()).sum()
+
+
+def test_jobs_that_wait_since_an_earlier_snapshot_are_counted_and_told(shell, trace):
+    """A trace has a row a job, so that of those seen before nothing is known of their place in the last snapshot."""
+    queue = Queue.of(read_trace(trace))
+    counts = {at_s: int(((queue.start_s > at_s) & (queue.seen_s < at_s)).sum()) for at_s in np.unique(queue.seen_s)}
+    at_s, older = max(counts.items(), key=lambda one: one[1])
+    assert older > 0
+    asked = ("predict", "queue-wait", "--trace", trace, "--at", iso(at_s))
+    assert shell.json(*asked)["unanswered"] == older
+    assert f"note: {older} job" in shell.works(*asked).out
 
 
 def test_a_frame_of_answers_is_of_waits_as_the_command_tells_them(shell, trace, trained):
