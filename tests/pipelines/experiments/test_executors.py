@@ -31,14 +31,16 @@ def test_whoever_stops_asking_for_results_is_not_warned_of_those_that_are_left()
 
 PARENT = """
 import os
+import time
 from joblib import delayed
 from jobcast.pipelines.experiments.executors import results
 
 def large():
+    time.sleep(0.05)  # on a busy machine one worker is there long before the other
     return os.getpid(), b"x" * 1_000_000  # more than a pipe holds
 
 pids = set()
-done = results([delayed(large)() for _ in range(100)], jobs=2, engine_name="local")
+done = results([delayed(large)() for _ in range(1000)], jobs=2, engine_name="local")
 while len(pids) < 2:
     pids.add(next(done)[0])
 print(*pids, flush=True)
