@@ -6,8 +6,8 @@ the balanced configuration that is published for the cluster, else by that for 0
 
     JOBCAST_DATA=DIR python benchmarks/bench_intervals.py [--traces 0e4a51,2869ce] [--against CHECKOUT] [--json FILE]
 
-`--against` scores the code of another checkout too, and tells the pinball loss over its loss. `cpu_s` is all of a
-cell's CPU time, `warm_s` what of it the jobs of the past take that a tracker begins with.
+`--against` scores the code of another checkout too, 393025d and later ones, and tells the pinball loss over its loss.
+`cpu_s` is all of a cell's CPU time, `warm_s` what of it the jobs of the past take that a tracker begins with.
 """
 
 import argparse
@@ -82,13 +82,29 @@ def asked(checkout, key, options):
     result = subprocess.run(
         words, env={**os.environ, "PYTHONPATH": str(root / "src")}, stdout=subprocess.PIPE, check=True, text=True
     )
-    return json.loads(result.stdout.splitlines()[-1])
+    return figures(json.loads(result.stdout.splitlines()[-1]))
 
 
 def cell(name, policy, sizes, futures, scored, seed):
-    """Figures of a cell, by whatever version of the package is imported."""
-    import numpy as np
+    """Intervals of a cell and what jobs came to, by whatever version of the package is imported."""
+    from importlib.util import find_spec
 
+    former = find_spec("jobcast.pipelines.experiments") is None
+    spread = float(sizes.partition(":")[2] or 0.0)
+    how = {"futures": futures, "seed": seed, "declared": sizes != "forecast"}
+    began_s = time.process_time()
+    found, made, warm_s = (tracked_by_393025d if former else tracked)(name, policy, spread, scored, how)
+    return {
+        "made": [[(one.level, one.low_s, one.high_s) for one in row] for row in made],
+        "actual_s": found.actual_s.tolist(),
+        "futures_s": found.futures_s.tolist(),
+        "cpu_s": time.process_time() - began_s,
+        "warm_s": warm_s,
+    }
+
+
+def tracked(name, policy, spread, scored, how):
+    """What was drawn, intervals, and the CPU seconds of the jobs of the past that a tracker begins with."""
     from jobcast.models.completion.completion_time import tracker_of
     from jobcast.pipelines.experiments.clusters import cluster_of
     from jobcast.pipelines.experiments.elastic import completion_prediction, conformal_intervals
@@ -99,14 +115,10 @@ def cell(name, policy, sizes, futures, scored, seed):
 
     trace, settings = read_trace(converted(name)), settings_of(policy, name)
     facts = {"speedups": Path(settings["speedups"])}
-    spread = float(sizes.partition(":")[2] or 0.0)
     from_s = float(trace.submit_s[int(HISTORY * len(trace))])
     place = cluster_of(trace, pools=None, gpus=GPUS[name], cluster=None, from_s=from_s)
     scene = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s), **facts)
-    rng = np.random.default_rng(0)
-    rng.uniform(size=len(scene))
-    wrong = np.exp(spread * rng.standard_normal(len(scene)))
-    how = {"futures": futures, "seed": seed, "declared": sizes != "forecast"}
+    wrong = wrong_by(spread, len(scene))
     known = []
     began_s = time.process_time()
     if hasattr(completion_prediction, "warmed"):
@@ -114,31 +126,64 @@ def cell(name, policy, sizes, futures, scored, seed):
         known = [completion_prediction.warmed(scene, policy, settings, facts, **how)]
     warm_s = time.process_time() - began_s
     scene = with_sizes(scene, scene.workload.size_s * wrong)
-    every = max(1, len(scene) // scored)
-    jobs = np.arange(every // 2, len(scene), every).tolist()
     earlier = completion_prediction.earlier_of(scene, facts)
-    found = conformal_intervals.forecast_run(prepare(scene, policy, settings), earlier, jobs, **how)
-    made = conformal_intervals.track(found, scene.workload.jobs.submit_s[found.job], tracker_of(None, *known))
-    cpu_s = time.process_time() - began_s
-    return {**figures(found, made), "cpu_s": cpu_s, "warm_s": warm_s}
+    found = conformal_intervals.forecast_run(
+        prepare(scene, policy, settings), earlier, asked_about(len(scene), scored), **how
+    )
+    submit_s = scene.workload.jobs.submit_s[found.job]
+    return found, conformal_intervals.track(found, submit_s, tracker_of(None, *known)), warm_s
 
 
-def figures(found, made):
-    """One way of counting for both: this checkout's."""
-    import importlib.util
+def tracked_by_393025d(name, policy, spread, scored, how):
+    """The same by the first version that told intervals, whose modules stand elsewhere."""
+    from dataclasses import replace
 
+    from jobcast.models.completion.calibration import IntervalTracker
+    from jobcast.pipelines.elastic import intervals
+    from jobcast.pipelines.elastic.cluster import hardware
+    from jobcast.pipelines.elastic.history import earlier_of
+    from jobcast.pipelines.elastic.scene import elastic_scene
+    from jobcast.pipelines.elastic.simulating import prepare
+
+    from jobcast.traces.readers import read_trace
+
+    trace, settings = read_trace(converted(name)), settings_of(policy, name)
+    from_s = float(trace.submit_s[int(HISTORY * len(trace))])
+    place = hardware(trace, gpus=GPUS[name], cluster=None, pools=None)
+    scene = elastic_scene(trace, place, speedups=Path(settings["speedups"]), from_s=from_s)
+    earlier, count = earlier_of(scene, place, settings, from_s), len(scene.size_s)
+    declared_s = scene.jobs.size_s * wrong_by(spread, count)
+    scene = replace(scene, jobs=scene.jobs._replace(size_s=declared_s))
+    own = {key: value for key, value in settings.items() if key != "speedups"}
+    run = prepare(scene, policy.removeprefix("elastic_"), own)
+    found = intervals.forecast_run(run, earlier, asked_about(count, scored), **how)
+    return found, intervals.track(found, scene.jobs.submit_s[found.job], IntervalTracker()), 0.0
+
+
+def wrong_by(spread, count):
+    """Factors of what jobs declare, log-normal."""
     import numpy as np
 
-    try:
-        from jobcast.models.completion import intervals
-    except ImportError:
-        path = Path(__file__).resolve().parents[1] / "models/completion/intervals.py"
-        spec = importlib.util.spec_from_file_location("intervals", path)
-        intervals = importlib.util.module_from_spec(spec)
-        sys.modules["intervals"] = intervals
-        spec.loader.exec_module(intervals)
-    rows = [[intervals.Interval(one.level, one.low_s, one.high_s) for one in row] for row in made]
-    return intervals.interval_figures(rows, found.actual_s, np.maximum(found.futures_s, intervals.LEAST_S))
+    rng = np.random.default_rng(0)
+    rng.uniform(size=count)
+    return np.exp(spread * rng.standard_normal(count))
+
+
+def asked_about(count, scored):
+    """Every n-th job."""
+    every = max(1, count // scored)
+    return list(range(every // 2, count, every))
+
+
+def figures(found):
+    """Of a cell: one way of counting for all versions, this checkout's."""
+    import numpy as np
+
+    from jobcast.models.completion.intervals import LEAST_S, Interval, interval_figures
+
+    rows = [[Interval(*one) for one in row] for row in found.pop("made")]
+    actual_s, futures_s = (np.array(found.pop(name)) for name in ("actual_s", "futures_s"))
+    return {**interval_figures(rows, actual_s, np.maximum(futures_s, LEAST_S)), **found}
 
 
 def converted(name):

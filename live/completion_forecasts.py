@@ -174,7 +174,8 @@ class RunTimeDraws:
         active += [one.job for one in self.later]
         done_s, kind = np.append(done_s, np.zeros(len(self.later))), self._kinds_of(active)
         limit_s = np.array([limit_of(job) for job in active])
-        overtime_s = (known.run_s - np.array([limit_of(job) for job in known.jobs]))[known.ended]
+        overdue = np.flatnonzero(done_s > limit_s + LEAST_S)
+        overtime_s = known.overtime_s() if len(overdue) else np.zeros(0)
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
         gap_s = self._gaps(run, known)
@@ -186,7 +187,7 @@ class RunTimeDraws:
             drawn_s = _unlike(drawn_s, done_s, sample, rng)
             # Limits end whoever has not ended by then, but for those whom they have not ended.
             drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
-            drawn_s = _past_limits(drawn_s, done_s, limit_s, overtime_s, rng)
+            drawn_s[overdue] = _past_limits(done_s[overdue], limit_s[overdue], overtime_s, rng)
             seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
             coming = None if gap_s is None else self._coming(run, known, draws, ArrivalDraws(gap_s, rng), rng)
             yield Future(seconds, coming, [(one, seconds[one.job.seq]) for one in self.later])
@@ -283,10 +284,8 @@ def _unlike(drawn_s: Floats, done_s: Floats, sample: SizeSample, rng: np.random.
     return np.where(rank > len(seen_s), long_s, result)
 
 
-def _past_limits(
-    drawn_s: Floats, done_s: Floats, limit_s: Floats, overtime_s: Floats, rng: np.random.Generator
-) -> Floats:
-    """Run times, (n_jobs,) seconds, of those that have outlived their time limits as that of others that did so longer.
+def _past_limits(done_s: Floats, limit_s: Floats, overtime_s: Floats, rng: np.random.Generator) -> Floats:
+    """Run times, (n_jobs,) seconds, of jobs that have outlived their time limits, like those of others that did longer.
 
     The next is the longest of all once in one more than there were; then, and where there were none, it is Pareto's of
     index 1 beyond the time over the limit, which ends within as much again as likely as not.
@@ -294,15 +293,14 @@ def _past_limits(
     Parameters
     ----------
     done_s, limit_s : (n_jobs,) seconds
-    overtime_s : (n_ended,) seconds by which jobs that ended outlived their limits, less than 0 where they did not
+    overtime_s : (n_ended,) see `Known.overtime_s`
     """
-    result = drawn_s.copy()
-    for place in np.flatnonzero(done_s > limit_s + LEAST_S).tolist():
-        over_s = done_s[place] - limit_s[place]
+    result = np.empty(len(done_s))
+    for place, over_s in enumerate((done_s - limit_s).tolist()):
         longer_s = overtime_s[overtime_s > over_s + LEAST_S]
         rank, share = int(rng.uniform(0.0, len(longer_s) + 1.0)), max(rng.uniform(), 1.0 / FEW)
-        result[place] = limit_s[place] + (longer_s[rank] if rank < len(longer_s) else over_s / share)
-    return result
+        result[place] = longer_s[rank] if rank < len(longer_s) else over_s / share
+    return limit_s + result
 
 
 def limit_of(job: Job) -> float:
@@ -323,6 +321,11 @@ class Known(NamedTuple):
     run_s: Floats
     ended: NDArray[np.bool_]
     kind: Ints
+
+    def overtime_s(self) -> Floats:
+        """By how much those that ended outlived their time limits, (n_ended,), less than 0 where they did not."""
+        overtime_s: Floats = self.run_s - np.array([limit_of(job) for job in self.jobs])
+        return overtime_s[self.ended]
 
 
 KEPT = 4_000

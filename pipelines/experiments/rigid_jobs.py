@@ -176,7 +176,7 @@ def rigid_jobs(
     return cut.of(workload, facts, *notes, listed=listed(workload), dropped=dropped)
 
 
-def in_one_pool(trace: Trace, rules: SchedulingRules = NO_RULES) -> Trace:
+def in_one_pool(trace: Trace, rules: SchedulingRules) -> Trace:
     """The same jobs, all of the pool of a cluster without quotas.
 
     Where accounts count, the pool that a job had stands for its account if it names none.

@@ -139,15 +139,15 @@ def settings_for(policy: str, settings: Mapping[str, str], local: bool = False) 
 
 def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local: bool = False) -> None:
     """Read each setting's file once; ConfigError for a setting that no policy knows, or a value that none takes."""
-    for name in settings:
-        if not any(settings_for(policy, {name: settings[name]}, local) for policy in policies):
+    knowing = {name: [one for one in policies if find_policy(one).decides_by(name, local)] for name in settings}
+    for name, those in knowing.items():
+        if not those:
             where = " with locality" if local else ""
             raise ConfigError(f"setting {name}: no policy of {', '.join(policies)} knows it{where}; leave it out")
     for name, value in loaded(settings).items():
-        knowing = [policy for policy in policies if settings_for(policy, {name: settings[name]}, local)]
-        refused = [why for policy in knowing if (why := _refusal(policy, name, value, local)) is not None]
+        refused = [why for policy in knowing[name] if (why := _refusal(policy, name, value, local)) is not None]
         # A value that some take is no mistake: the others lack what it asks for.
-        if len(refused) == len(knowing):
+        if len(refused) == len(knowing[name]):
             raise refused[0]
 
 

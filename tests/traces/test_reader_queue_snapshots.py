@@ -97,15 +97,13 @@ def test_a_job_may_still_wait_or_run_where_the_table_ends(tmp_path):
 
 def test_jobs_that_were_cancelled_while_they_waited_wait_no_longer(tmp_path):
     """Slurm tells no start of them, or as their start when they were cancelled."""
-    frame = snapshot_frame(1, 5).with_columns(state=pl.lit("COMPLETED"))
-    job, empty = pl.col("job_id"), pl.lit(None, pl.Datetime("us", "UTC"))
-    frame = frame.with_columns(
-        start_time=pl.when(job.is_in(["0000", "0001", "0003"])).then(empty).otherwise("start_time"),
-        end_time=pl.when(job.is_in(["0001", "0003"])).then(empty).when(job == "0002").then("start_time")
-        .otherwise("end_time"),
-        state=pl.when(job == "0001").then(pl.lit("CANCELLED+")).when(job == "0002").then(pl.lit("Cancelled by 7"))
-        .when(job == "0003").then(pl.lit("PENDING")).otherwise("state"),
-    )  # fmt: skip
+    frame = snapshot_frame(1, 5)
+    starts, ends = frame["start_time"].to_list(), frame["end_time"].to_list()
+    ends[2] = starts[2]
+    starts[0] = starts[1] = starts[3] = ends[1] = ends[3] = None
+    states = ["COMPLETED", "CANCELLED+", "Cancelled by 7", "PENDING", "COMPLETED"]
+    told = {"start_time": starts, "end_time": ends, "state": states}
+    frame = frame.with_columns(pl.Series(name, values) for name, values in told.items())
     trace = read(frame, tmp_path)
     assert trace.dropped == {NEVER_STARTED: 3}
     assert sorted(trace.jobs["job_id"]) == ["0003", "0004"]

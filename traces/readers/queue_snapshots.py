@@ -14,7 +14,7 @@ from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.csv_table import header_of
 from jobcast.traces.files import PathLike
 from jobcast.traces.readers.reading import Reading, Unfit, leave_out, merged_notes, only_source
-from jobcast.traces.readers.sacct_jobs import NOT_ENDED
+from jobcast.traces.readers.sacct_jobs import NOT_ENDED, in_one_word
 from jobcast.traces.table import MICROSECONDS
 from jobcast.traces.table_files import is_parquet, parquet_columns, read_plain
 
@@ -41,8 +41,6 @@ NO_SNAPSHOT = "without snapshot_time"
 NOT_PENDING = "not pending at its snapshot"
 AGAIN = "later snapshot of the same job"
 NEVER_STARTED = "cancelled while it waited"
-CANCELLED = "CANCELLED"
-"""Begins the state of a job that was cancelled: CANCELLED by 1000."""
 FOREIGN = "columns that jobcast does not know are kept and not read: "
 OUTCOMES = ("wait_s", "submit_wait_s", "eligible_wait_s")
 """What followed, told a second time: start and submission tell it."""
@@ -109,10 +107,9 @@ def _run(jobs: pl.DataFrame) -> pl.DataFrame:
 
 def _never_started(jobs: pl.DataFrame) -> pl.Series:
     """Rows of jobs that were over without a start, which Slurm tells by no start, or by that of their cancellation."""
-    state = pl.col("state").str.to_uppercase() if "state" in jobs.columns else pl.lit(None, pl.String)
-    first = state.str.extract(r"^\s*([^\s+]+)")
-    over = pl.col("end_time").is_not_null() | ~first.is_in(NOT_ENDED)
-    at_once = (first == CANCELLED) & (pl.col("end_time") <= pl.col("start_time"))
+    state = in_one_word(jobs["state"]) if "state" in jobs.columns else pl.lit(None, pl.String)
+    over = pl.col("end_time").is_not_null() | ~state.is_in(NOT_ENDED)
+    at_once = (state == "CANCELLED") & (pl.col("end_time") <= pl.col("start_time"))
     return jobs.select(
         pl.when(pl.col("start_time").is_null()).then(over).otherwise(at_once).fill_null(False).alias("never")
     )["never"]

@@ -574,10 +574,14 @@ def _canonical_names(frame: pl.DataFrame, place: Place) -> Place:
 
 
 def _states(frame: pl.DataFrame) -> pl.Series:
-    """The state in one word: CANCELLED by 1000 -> CANCELLED."""
     if "state" not in frame.columns:
         return pl.Series([None] * frame.height, dtype=pl.String)
-    return known(frame["state"]).str.extract(r"^\s*([^\s+]+)").str.to_uppercase()
+    return in_one_word(known(frame["state"]))
+
+
+def in_one_word(states: pl.Series) -> pl.Series:
+    """States without who brought them about: CANCELLED by 1000 -> CANCELLED."""
+    return states.str.extract(r"^\s*([^\s+]+)").str.to_uppercase()
 
 
 def _durations(frame: pl.DataFrame, columns: dict[str, pl.Series], place: Place) -> pl.Series:

@@ -232,17 +232,14 @@ def tell(
     trackers : of `START` and `END`, whose intervals are told; the quantiles of the futures where there is none
     waits : whether the job never had GPUs, so that its start is told
     """
-    figures: dict[str, Any] = {"gpus": answer.gpus}
-    ends_s = _quantiles_s(answer.ends_s, question.at_s, trackers.get(END))
+    ends_s, start = _quantiles_s(answer.ends_s, question.at_s, trackers.get(END)), dict[str, Any]()
     # At another width it may have started before.
     if waits and answer.starts_s.max() >= question.at_s:
         starts_s = _quantiles_s(answer.starts_s, question.at_s, trackers.get(START))
         # Reaches of starts and of ends are learnt apart, but nobody ends before it starts.
         ends_s = np.fmax(ends_s, starts_s)
-        figures |= _told(answer.point_s, ends_s, question.at_s)
-        figures[START] = _told(answer.point_start_s, starts_s, question.at_s)
-    else:
-        figures |= _told(answer.point_s, ends_s, question.at_s)
+        start = {START: _told(answer.point_start_s, starts_s, question.at_s)}
+    figures: dict[str, Any] = {"gpus": answer.gpus, **_told(answer.point_s, ends_s, question.at_s), **start}
     if answer.worst_case is not None:
         figures["worst_case"] = told_worst(answer.worst_case, question.at_s)
     if question.by_s is not None:

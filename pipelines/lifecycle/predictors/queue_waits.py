@@ -101,11 +101,10 @@ class QueueWaits(TraceLife[QueueWait]):
 
     def rows(self, known: Trace, at_s: float) -> pl.DataFrame:
         """Seconds from the instant on, of the jobs that wait; of a table from the last snapshot on, of its jobs."""
-        return self._answers(known, at_s, BadAnswers())
+        return self._answers(known, Queue.of(known), at_s, BadAnswers())
 
-    def _answers(self, known: Trace, at_s: float, bad: BadAnswers) -> pl.DataFrame:
-        queue, asked_s = Queue.of(known), asked_at(known, at_s)
-        asked = queue.pending(at_s)
+    def _answers(self, known: Trace, queue: Queue, at_s: float, bad: BadAnswers) -> pl.DataFrame:
+        asked_s, asked = asked_at(known, at_s), queue.pending(at_s)
         if known.is_snapshots:
             asked = asked[queue.seen_s[asked] == asked_s]
         result = guarded_waits(self.model_, queue_rows(queue, asked_s, asked), bad)
@@ -121,12 +120,13 @@ class QueueWaits(TraceLife[QueueWait]):
         at_s, source, bad = case.known.until_s, case.known.jobs, BadAnswers()
         assert at_s is not None  # see `TraceLife.known`
         seen = self.seen(case.known)
-        rows = self._answers(seen, at_s, bad)
+        queue = Queue.of(seen)
+        rows = self._answers(seen, queue, at_s, bad)
         return {
             "at": iso(at_s),
             "from": iso(asked_at(seen, at_s)),
             **self.report(rows),
-            "unanswered": len(Queue.of(seen).pending(at_s)) - len(rows),
+            "unanswered": len(queue.pending(at_s)) - len(rows),
             "bad_forecasts": bad.figures(),
             "overlap": case.version.train_until_s > at_s,
             **made_from(source.source, source.notes, source.dropped),
