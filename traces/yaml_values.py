@@ -1,5 +1,6 @@
 """YAML files as plain values, and what a value of one may be."""
 
+import re
 import sys
 from datetime import date
 from typing import Any
@@ -63,8 +64,14 @@ def number(value: Any, where: str, least: float = 0.0, above: float | None = Non
     sound = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
     if not sound or value == above:
         bound = f">= {least:g}" if above is None else f"> {above:g}"
-        raise PoolsError(f"{where}: must be a number {bound}, got {value!r}; correct it")
+        # YAML 1.1 takes 1e3 for a text, as names of pools may be.
+        remedy = "write it with a point and a sign, as in 1.0e+3" if _is_power(value) else "correct it"
+        raise PoolsError(f"{where}: must be a number {bound}, got {value!r}; {remedy}")
     return float(value)
+
+
+def _is_power(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value) is not None
 
 
 def text(value: Any, where: str) -> str:

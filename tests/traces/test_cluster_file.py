@@ -147,6 +147,10 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
         ),
         (NODE + "pools: [a]", "pools: {name: gpus} are expected, got ['a']"),
         (NODE + "pools: {a: {gpus: -1, from: 2024-01-01}}", "pool a: must be a whole number >= 1, got -1"),
+        (
+            NODE + "energy: {pue: 1e3}",
+            "pue: must be a number >= 1, got '1e3'; write it with a point and a sign, as in 1.0e+3",
+        ),
         (NODE + "pools: {a: 0}", "pool a: must be a whole number >= 1, got 0"),
         (NODE + "pools: {1: 1, '1': 1}", "a pool is given twice"),
         (NODE + "pools: {a: 5}", "the pools' quotas (5) exceed the cluster's 1 GPUs"),

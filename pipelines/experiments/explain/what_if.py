@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.live.completion_forecasts import Completion
 from jobcast.pipelines.experiments.completion_meters import AtInstant
 from jobcast.pipelines.experiments.experiment import BY_QUOTAS, Experiment
@@ -95,7 +95,13 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
         changed = with_change(trace, job_id, change, rule)
         # Later submissions are not known when the job comes.
         experiment = replace(whole, trace=changed, until_s=float(np.nextafter(at_s, np.inf)))
-        found, near = _forecast(experiment, ask, rule, job_id, at_s)
+        try:
+            found, near = _forecast(experiment, ask, rule, job_id, at_s)
+        # Of a run that asked for no forecasts the registry is asked now: what may be done about it stands elsewhere.
+        except (RegistryError, OverlapError) as error:
+            raise type(error)(
+                f"--what-if plays the run again, whose options `jobcast simulate` takes: {error}"
+            ) from error
         rows.append(
             {
                 "change": change.words,

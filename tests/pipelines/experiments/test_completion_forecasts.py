@@ -111,6 +111,14 @@ def test_what_if_a_job_had_asked_for_something_else(shell, queue):
     assert "has changed since; simulate again" in shell.refuses(*asked, "--what-if", "pool=q")
 
 
+def test_what_if_of_a_run_without_forecasts_says_whose_options_would_help(shell, queue):
+    shell.works("simulate", *queue, "--policy", "fcfs", "--out", "log.csv")
+    why = shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", "pool=q")
+    assert why.startswith(
+        "--what-if plays the run again, whose options `jobcast simulate` takes: no model 'job-duration'"
+    )
+
+
 def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):
     trace = csv("a,p,0,100,1", "b,p,10,50,2", name="two.csv")
     words = ("--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle")
