@@ -17,6 +17,7 @@ from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.stages.config import Learn, Schedule
 from jobcast.traces.generators import generate
+from jobcast.traces.owners import Owner
 from jobcast.traces.pools import read_pools, write_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table_files import write_trace
@@ -115,9 +116,14 @@ class Shell:
     def files(self) -> dict[str, tuple[int, int] | None]:
         """Size and time of every file of the test and of the registry; None for folders."""
         found = [path for root in (self._folder, self.home) if root.is_dir() for path in sorted(root.rglob("*"))]
-        # The shared registry's lock comes and goes with what other workers do.
-        found = [path for path in found if path.name != ".lock"]
+        # The shared registry's lock comes and goes with what other workers do, as does their scratch beside its store.
+        found = [path for path in found if path.name != ".lock" and not _of_others(path)]
         return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None for path in found}
+
+
+def _of_others(path: Path) -> bool:
+    """Whether another process works there on what it will put in the registry's place."""
+    return any(one.startswith(".mlruns.") and f".{Owner.here()}." not in one for one in path.parts)
 
 
 def typed(*words: object, home: Path | None = None) -> None:
