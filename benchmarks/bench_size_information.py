@@ -1,6 +1,6 @@
-"""How well can a job's size be told when it is submitted, whatever the method? A bound for intervals of sizes forecast.
+"""How well can a job's size be told when it is submitted? What `jct` draws from, beside another strong method.
 
-Sizes of the last 60 % of four traces of TuftsNATLab/PCS (350 jobs each) are forecast twice: by the distribution that
+Sizes of the jobs that `bench_intervals.py` scores are forecast twice: by the distribution that
 `jct` draws from, and by LightGBM's quantile regression, which also learns from all other virtual clusters of Philly
 (`philly/philly_jobs.csv` and `pcs/` in the folder JOBCAST_DATA). Both know who was submitted before, when, how wide,
 and how large those are that have ended, or how long they have run. Jobs are taken to start at once: in a queue less is
@@ -10,22 +10,18 @@ known. Told are pinball losses of the natural logarithm at 5, 25, 75 and 95 %, a
 """
 
 import argparse
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
+from bench_intervals import GPUS, HISTORY, SCORED, asked_about, data
 
 from jobcast.models.completion.intervals import pinball
 from jobcast.models.completion.job_completions import SizeDraws, SizeForecaster
 
-TRACES = ("0e4a51", "2869ce", "ee9e8c", "b436b2")
 LEVELS = (0.05, 0.25, 0.75, 0.95)
-HISTORY = 0.4
-SCORED = 350
 REFITS = 4
 """Times that LightGBM learns anew along a trace; jobs of its own count three times."""
 FEWEST = 250
@@ -33,15 +29,17 @@ FEWEST = 250
 
 
 class Jobs(NamedTuple):
-    """In order of submission, (n,): seconds, seconds on one GPU, GPUs."""
+    """In order of submission, (n,): seconds, seconds on one GPU, GPUs, and seconds again."""
 
     submit_s: np.ndarray
     size_s: np.ndarray
     width: np.ndarray
+    end_s: np.ndarray
 
-    @property
-    def end_s(self):
-        return self.submit_s + self.size_s / self.width
+    @classmethod
+    def at_once(cls, submit_s, size_s, width):
+        """Jobs that start when they are submitted."""
+        return cls(submit_s, size_s, width, submit_s + size_s / width)
 
     def known_at(self, now_s, count):
         """Of the first `count`: who has ended, and sizes, of others as far as they are done."""
@@ -51,37 +49,35 @@ class Jobs(NamedTuple):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--traces", default=",".join(TRACES))
-    data = Path(os.environ["JOBCAST_DATA"])
-    others = {name: (features(jobs), logs(jobs)) for name, jobs in virtual_clusters(data).items()}
+    parser.add_argument("--traces", default=",".join(GPUS))
+    traces = {name: pcs_jobs(name) for name in parser.parse_args().traces.split(",")}
+    others = {name: (features(jobs), logs(jobs)) for name, jobs in virtual_clusters().items()}
     print(f"{'trace':<7} {'jobs':>5} {'jct':>7} {'lightgbm':>9} {'change':>7}")
-    for name in parser.parse_args().traces.split(","):
-        jobs = pcs_jobs(data, name)
-        count = len(jobs.size_s)
-        first = int(HISTORY * count)
-        asked = np.arange(first, count, max(1, (count - first) // SCORED))
+    for name, jobs in traces.items():
+        first = int(HISTORY * len(jobs.size_s))
+        asked = first + np.array(asked_about(len(jobs.size_s) - first, SCORED))
         actual = logs(jobs)[asked]
         mine = loss(actual, by_jct(jobs, asked))
-        bound = loss(actual, by_lightgbm(jobs, asked, [one for key, one in others.items() if key != name]))
-        print(f"{name:<7} {len(asked):>5} {mine:>7.3f} {bound:>9.3f} {bound / mine - 1.0:>7.0%}", flush=True)
+        other = loss(actual, by_lightgbm(jobs, asked, [one for key, one in others.items() if key != name]))
+        print(f"{name:<7} {len(asked):>5} {mine:>7.3f} {other:>9.3f} {other / mine - 1.0:>7.0%}", flush=True)
 
 
-def virtual_clusters(data):
+def virtual_clusters():
     """Name -> jobs, of Philly."""
-    table = pl.read_csv(data / "philly" / "philly_jobs.csv", try_parse_dates=True).sort("timestamp")
+    table = pl.read_csv(data().parent / "philly" / "philly_jobs.csv", try_parse_dates=True).sort("timestamp")
     found = {}
     for (name,), one in table.group_by("cluster", maintain_order=True):
         width, run_s = one["num_gpus"].to_numpy(), np.maximum(one["duration"].to_numpy(), 1.0)
         if len(width) >= FEWEST:
-            found[name] = Jobs(one["timestamp"].dt.epoch("ms").to_numpy() / 1e3, run_s * width, width)
+            found[name] = Jobs.at_once(one["timestamp"].dt.epoch("ms").to_numpy() / 1e3, run_s * width, width)
     return found
 
 
-def pcs_jobs(data, name):
-    table = pl.read_csv(data / "pcs" / f"trace_{name}.csv")
-    return Jobs(
-        *(table[one].to_numpy().astype(float) for one in ("submit_time", "service")), table["num_jobs"].to_numpy()
-    )
+def pcs_jobs(name):
+    """Of the trace of a cluster."""
+    table = pl.read_csv(data() / f"trace_{name}.csv")
+    submit_s, size_s = (table[one].to_numpy().astype(np.float64) for one in ("submit_time", "service"))
+    return Jobs.at_once(submit_s, size_s, table["num_jobs"].to_numpy())
 
 
 def logs(jobs):
@@ -145,7 +141,7 @@ def features(jobs):
                 "width": np.log(width),
                 "hour": now_s / 3600 % 24,
                 "weekday": now_s / 86400 % 7,
-                "burst": sum(now_s - jobs.submit_s[one] <= 60 for one in alike[-300:]),
+                "burst": int((now_s - jobs.submit_s[alike[-300:]] <= 60.0).sum()) if alike else 0,
                 **group("all", jobs, result, near, now_s),
                 **group("alike", jobs, result, np.array(alike[-30:], dtype=np.int64), now_s),
                 **neighbours(jobs, result, alike, now_s),
